@@ -405,7 +405,8 @@ static int hostfile_put(
 {
 	const enum option *option = hostfile_option(w->text, key);
 
-	if (!option && !value && hostfile_ignores(w)) {
+	/* HOST:N is Hydra's, who refuses a second one */
+	if (!option && !value && hostfile_ignores(w) && !memchr(w->text, ':', w->len)) {
 		notes_add(&h->notes, NOTE_WARNING,
 			"%s: \"%.*s\" is ignored, as Open MPI does: each host needs a line of its "
 			"own, and a number of workers is slots=N",
@@ -418,12 +419,12 @@ static int hostfile_put(
 			"host needs a line of its own");
 	if (!value || value == w->text + w->len)
 		return refuse(w, "has no value: write slots=8");
+	h->is_wider |= *option >= OPTION_HYDRA_LOGIN || w->text[w->len - 1] == ',';
 	if (*option == OPTION_SLOTS || *option == OPTION_MOST)
 		return hostfile_slots(w, *option, value, (size_t)(w->text + w->len - value),
 			h->at + before, h->at + h->count);
 	for (; before < h->count; before++)
 		h->at[before].login |= *option != OPTION_IGNORED;
-	h->is_hydras |= *option >= OPTION_HYDRA_LOGIN;
 	return 0;
 }
 
@@ -466,7 +467,8 @@ static int hostfile_host(const struct word *word, struct hosts *h)
 	rc = add_word(&w, h);
 	for (; rc == 0 && before < h->count; before++) {
 		h->at[before].login = at;
-		h->is_hydras |= h->at[before].said == SLOTS_ADDED;
+		h->is_wider |= excluded || h->at[before].said == SLOTS_ADDED ||
+			memchr(word->text, '[', word->len);
 		if (excluded)
 			h->at[before].said = SLOTS_OF_NOBODY;
 	}
@@ -524,14 +526,17 @@ static int hostfile_line(struct word *w, const char *at, const char *end, struct
 
 /* A copy with blanks in place of comments: after '#' and "//", and from slash and star, over lines,
  * to star and slash. */
-static const char *without_comments(struct arena *arena, const char *bytes, size_t len)
+static const char *without_comments(
+	struct arena *arena, const char *bytes, size_t len, const char *name, struct failure *why)
 {
 	enum { NO, TO_LINE_END, TO_STAR } in = NO;
 	char *copy = arena_alloc(arena, len + 1);
+	unsigned line = 1, opened = 0;
 
 	for (size_t i = 0; copy && i < len; i++) {
 		const char *two = i + 1 < len ? bytes + i : "  ";
 
+		line += bytes[i] == '\n';
 		if (bytes[i] == '\n' && in == TO_LINE_END)
 			in = NO;
 		if (in == NO && (bytes[i] == '#' || memcmp(two, "//", 2) == 0))
@@ -539,11 +544,17 @@ static const char *without_comments(struct arena *arena, const char *bytes, size
 		copy[i] = in == NO || bytes[i] == '\n' ? bytes[i] : ' ';
 		if (in != TO_LINE_END && memcmp(two, in == NO ? "/*" : "*/", 2) == 0) {
 			in = in == NO ? TO_STAR : NO;
+			opened = line;
 			copy[i] = copy[i + 1] = ' ';
 			i++;
 		}
 	}
-	return copy;
+	if (!copy)
+		(void)failure_oom(why);
+	else if (in == TO_STAR)
+		(void)failure_usage(
+			why, "%s:%u: a comment begins with /*, but doesn't end", name, opened);
+	return why->code < 0 ? NULL : copy;
 }
 
 /* A line of a host that had one before: one slot more, or N of HOST:N. What slots=N would do there
@@ -639,10 +650,12 @@ int hosts_read_file(struct arena *arena, const char *bytes, size_t len, const ch
 	if (len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) {
 		bytes += 3; /* byte order mark */
 		len -= 3;
+		all.is_wider = true;
 	}
-	at = without_comments(arena, bytes, len);
+	all.is_wider |= memchr(bytes, '\r', len) != NULL;
+	at = without_comments(arena, bytes, len, name, why);
 	if (!at)
-		return failure_oom(why);
+		return why->code;
 	for (end = at + len; at < end && rc == 0; line++) {
 		struct arena_mark mark = arena_mark(arena);
 		const char *newline = memchr(at, '\n', (size_t)(end - at));

@@ -35,7 +35,7 @@ struct hosts {
 	size_t count, room;
 	bool colon; /* HOST:N is read, too, as horovodrun has it: N slots */
 	bool is_file;
-	bool is_hydras;     /* a file that has what Open MPI's mpirun doesn't read, as HOST:N */
+	bool is_wider;      /* a file that has what Open MPI's mpirun doesn't read, as HOST:N */
 	struct notes notes; /* on what a file has that is ignored */
 };
 

@@ -34,7 +34,9 @@ struct file {
 	unsigned seen[SETTING_COUNT]; /* the line where a key stood; 0: not yet */
 	bool lost; /* since the last line of a section that is none: keys mean nothing there */
 	struct {
-		const char *section, *key, *value; /* key NULL: empty */
+		const char *section, *key; /* key NULL: empty */
+		char *value;
+		size_t len, room; /* of the value */
 		unsigned line;
 	} entry;
 	struct failure *why;
@@ -69,6 +71,40 @@ static bool comment_in_quotes(const char *line, size_t len)
 		return false;
 	close = memchr(p + 1, *p, (size_t)(end - p - 1));
 	return close && comment_begins(p, close);
+}
+
+/* The same anywhere in a line that goes on with a list. */
+static bool comment_in_later_quotes(const char *line, size_t len)
+{
+	char quote = '\0';
+
+	for (size_t i = 0; i < len; i++) {
+		if (quote && line[i] == ';' && (line[i - 1] == ' ' || line[i - 1] == '\t'))
+			return true;
+		if (line[i] == quote)
+			quote = '\0';
+		else if (!quote && (line[i] == '"' || line[i] == '\''))
+			quote = line[i];
+	}
+	return false;
+}
+
+static int refuse_comment_in_quotes(const struct file *f)
+{
+	return failure_usage(f->why,
+		"%s: a ';' after a blank starts a comment, even inside quotes: give this value on the command line",
+		place(f));
+}
+
+/* What no line may have. */
+static int bytes_check(const struct file *f, const char *line, size_t len)
+{
+	for (size_t i = 0; i < len; i++) /* inih takes some of them for blanks */
+		if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
+			return failure_usage(f->why, "%s: a control character", place(f));
+	if (len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) /* inih drops one, too */
+		return failure_usage(f->why, "%s: a second byte order mark", place(f));
+	return 0;
 }
 
 /* What is no INI file at all. */
@@ -117,11 +153,6 @@ static int line_check(const struct file *f, const char *line, size_t len, bool a
 		return failure_usage(f->why,
 			"%s: the line has %zu bytes, but at most %d are read: put long values on the command line",
 			place(f), len, LINE_MAX_BYTES);
-	for (size_t i = 0; i < len; i++) /* inih takes some of them for blanks */
-		if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
-			return failure_usage(f->why, "%s: a control character", place(f));
-	if (len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) /* inih drops one, too */
-		return failure_usage(f->why, "%s: a second byte order mark", place(f));
 	if (*line == '[') {
 		const char *close = memchr(line, ']', len);
 
@@ -140,31 +171,57 @@ static int line_check(const struct file *f, const char *line, size_t len, bool a
 		return failure_usage(f->why, "%s: \"%.*s\" is not key = value%s", place(f),
 			(int)len, line,
 			after_list ? "; indent a line that goes on with a list" : "");
-	if (comment_in_quotes(line, len))
-		return failure_usage(f->why,
-			"%s: a ';' after a blank starts a comment, even inside quotes: give this value on the command line",
-			place(f));
+	return comment_in_quotes(line, len) ? refuse_comment_in_quotes(f) : 0;
+}
+
+/* Appends to the value that waits; its room doubles, so that many lines cost no more than their
+ * bytes.
+ */
+static int ini_append(struct file *f, const char *text, size_t len)
+{
+	size_t room = 2 * (f->entry.len + len + 1);
+	char *now = f->entry.value;
+
+	if (f->entry.len + len + 1 > f->entry.room) {
+		now = arena_alloc(f->s->arena, room);
+		if (!now)
+			return failure_oom(f->why);
+		memcpy(now, f->entry.value, f->entry.len);
+		f->entry.value = now;
+		f->entry.room = room;
+	}
+	memcpy(now + f->entry.len, text, len);
+	f->entry.len += len;
+	now[f->entry.len] = '\0';
 	return 0;
 }
 
 /* Whether an indented line goes on with the list before it: "[fd00::1]" is no section there, and
- * "--lr=1" no key. */
-static bool ini_continues(struct file *f, const char *line, size_t len)
+ * "--lr=1" no key. 1: it does, and the list has it; 0: it doesn't; negative errno: it can't. */
+static int ini_continue(struct file *f, const char *line, size_t len)
 {
 	const struct setting_row *row = ini_list(f);
-	const char *before = row && f->entry.value ? f->entry.value : "";
-	size_t had = strlen(before);
-	bool joins = had == 0 || (before[had - 1] == ',' && row->kind != KIND_ARGS);
+	const char *equals = *line != '-' ? memchr(line, '=', len) : NULL;
+	size_t had = f->entry.len;
 
-	if (!row || (*line != '-' && memchr(line, '=', len)) ||
-		(*line == '[' && !memchr(line, ':', len)))
-		return false;
+	if (!row || (*line == '[' && !memchr(line, ':', len)))
+		return 0;
+	if (equals && row->kind == KIND_ARGS && line + strcspn(line, " \t=") == equals)
+		return failure_usage(f->why,
+			"%s: \"%.*s\" may be one more of the %s above, or a setting: an argument that has a '=' "
+			"goes behind %s =, and a setting is not indented",
+			place(f), (int)len, line, f->entry.key, f->entry.key);
+	if (equals)
+		return 0;
+	if (comment_in_later_quotes(line, len))
+		return refuse_comment_in_quotes(f);
 	for (size_t i = 1; i < len; i++)
 		if (line[i] == ';' && (line[i - 1] == ' ' || line[i - 1] == '\t'))
 			len = i - 1;
-	f->entry.value =
-		arena_printf(f->s->arena, "%s%s%.*s", before, joins ? "" : " ", (int)len, line);
-	return true;
+	if (had > 0 && (f->entry.value[had - 1] != ',' || row->kind == KIND_ARGS) &&
+		ini_append(f, " ", 1) < 0)
+		return f->why->code;
+	return ini_append(f, line, len) < 0 ? f->why->code : 1;
 }
 
 /* inih's fgets: one whole line without its leading blanks; comments as empty lines, as are lines
@@ -198,14 +255,21 @@ static char *next_line(char *ret, int size, void *stream)
 		return NULL;
 	if (len > 0 && (*line == ';' || *line == '#'))
 		len = 0; /* a comment may be of any length */
-	if (len > 0 && indented && ini_continues(f, line, len))
-		len = 0;
+	if (len > 0 && indented) {
+		rc = bytes_check(f, line, len);
+		rc = rc < 0 ? rc : ini_continue(f, line, len);
+		if (!failure_go_on(rc < 0 ? rc : 0, f->why))
+			return NULL;
+		if (rc != 0)
+			len = 0;
+	}
 	if (len > 0) {
 		bool list = ini_list(f);
 
 		if (!ini_finish_entry(f))
 			return NULL;
-		rc = line_check(f, line, len, list);
+		rc = bytes_check(f, line, len);
+		rc = rc < 0 ? rc : line_check(f, line, len, list);
 		if (*line == '[')
 			f->lost = rc < 0;
 		if (!failure_go_on(rc, f->why))
@@ -379,6 +443,8 @@ static int on_entry(void *user, const char *section, const char *name, const cha
 
 	f->entry.section = arena_strdup(a, section);
 	f->entry.value = arena_strdup(a, value);
+	f->entry.len = strlen(value);
+	f->entry.room = f->entry.len + 1;
 	f->entry.line = f->line;
 	f->entry.key = f->entry.section && f->entry.value ? arena_strdup(a, name) : NULL;
 	return 1;

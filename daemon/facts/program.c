@@ -192,16 +192,17 @@ static bool text_imports(const char *text, const char *package)
 	return false;
 }
 
-/* "os.environ['MASTER_PORT'] = '12355'" */
-static bool sets_port(const char *text)
+/* Whether the text has name, up to two of the characters "'", '"' and ']', and an assignment to it
+ * of something that isn't False: "os.environ['MASTER_PORT'] = '12355'", "is_master=(rank == 0)". */
+static bool assigns(const char *text, const char *name)
 {
-	static const char name[] = "MASTER_PORT";
-
 	while ((text = strstr(text, name))) {
-		text += sizeof name - 1;
-		if ((*text == '\'' || *text == '"') && text[1] == ']') {
-			text += 2 + strspn(text + 2, " \t");
-			if (text[0] == '=' && text[1] != '=')
+		text += strlen(name);
+		text += strspn(text, "'\"]");
+		text += strspn(text, " \t");
+		if (text[0] == '=' && text[1] != '=') {
+			text += 1 + strspn(text + 1, " \t");
+			if (strncmp(text, "False", 5) != 0)
 				return true;
 		}
 	}
@@ -216,14 +217,15 @@ static const char *own_port_of(const char *text)
 		const char *words, *says;
 	} rows[] = {
 		{ "jax.distributed", "jax.distributed in the script" },
-		{ "is_master=True", "is_master=True in the script" },
 		{ "tcp://", "tcp:// in the script" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (strstr(text, rows[i].words))
 			return rows[i].says;
-	if (sets_port(text))
+	if (assigns(text, "is_master"))
+		return "is_master in the script";
+	if (assigns(text, "MASTER_PORT"))
 		return "the script's own MASTER_PORT";
 	return text_imports(text, "jax") && !text_imports(text, "torch") ? "the script's JAX" :
 									   NULL;

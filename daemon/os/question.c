@@ -117,8 +117,7 @@ static _Noreturn void question_exec(const char *const *argv, const char *const *
 	_exit(127);
 }
 
-/* Whether it has exited; it stays to be reaped. *ret_code: 0, unless it exited with another code.
- */
+/* Whether it has exited; it stays to be reaped. *ret_code: as a shell has it. */
 static bool question_has_exited(pid_t child, int *ret_code)
 {
 	siginfo_t about = { 0 };
@@ -127,8 +126,7 @@ static bool question_has_exited(pid_t child, int *ret_code)
 	if (waitid(P_PID, (id_t)child, &about, WEXITED | WNOHANG | WNOWAIT) < 0 ||
 		about.si_pid == 0)
 		return false;
-	if (about.si_code == CLD_EXITED)
-		*ret_code = about.si_status;
+	*ret_code = about.si_code == CLD_EXITED ? about.si_status : 128 + about.si_status;
 	return true;
 }
 
@@ -145,7 +143,9 @@ static size_t question_read_all(const char *program, pid_t child, int from, uint
 	for (;;) {
 		struct pollfd p = { .fd = from, .events = POLLIN };
 		int left = monotonic_left_ms(until_ms);
-		int n = poll(&p, 1, left < LOOK_MS ? left : LOOK_MS);
+		/* before the look at the pipe, which then has all that it wrote */
+		bool exited = question_has_exited(child, &code);
+		int n = poll(&p, 1, exited ? 0 : left < LOOK_MS ? left : LOOK_MS);
 		char rest[512];
 		bool room = len < size - 1;
 		ssize_t got = 0;
@@ -157,7 +157,7 @@ static size_t question_read_all(const char *program, pid_t child, int from, uint
 			(void)failure_set(why, -errno, "%s: %s", program, strerror(errno));
 			return len;
 		}
-		if ((n > 0 && got == 0) || (n == 0 && question_has_exited(child, &code)))
+		if ((n > 0 && got == 0) || (n == 0 && exited))
 			return len;
 		if (got > 0 && room)
 			len += (size_t)got;

@@ -100,11 +100,11 @@ static int check_login(const struct head_facts *f, struct failure *why)
 	const struct hosts *hosts = f->hosts;
 	const struct host *login = find_login(hosts);
 
-	if (login && hosts->is_hydras)
+	if (login && hosts->is_wider)
 		return failure_usage(why,
 			"%s: mpirun takes the user or port of %s from Open MPI's kind of file alone, "
-			"and this one has HOST:N or user=: write USER@HOST slots=N, or put the user "
-			"into ~/.ssh/config",
+			"and this one has more (HOST:N, user=, brackets, ^HOST, a comma or Windows line "
+			"ends): write lines USER@HOST slots=N, or put the user into ~/.ssh/config",
 			login->where, login->name);
 	for (size_t i = 1; login && i < hosts->count; i++)
 		if (hosts->at[i].slots != hosts->at[0].slots &&

@@ -238,8 +238,8 @@ static void test_turns(void **state)
 	assert_int_equal(st.note_count, 0);
 }
 
-/* Who has set a value, and tells another by other means, can be sure that it is found: however much
- * is asked before them, and whoever was told something meanwhile. */
+/* Clients that wait for their turn keep the order in which they came, whoever was sent something
+ * meanwhile. */
 static void test_order_in_turns(void **state)
 {
 	struct store_fixture st;
