@@ -256,9 +256,15 @@ static char *next_line(char *ret, int size, void *stream)
 	if (len > 0 && (*line == ';' || *line == '#'))
 		len = 0; /* a comment may be of any length */
 	if (len > 0 && indented) {
+		struct failure own = { 0 }, *all = f->why;
+
+		f->why = &own;
 		rc = bytes_check(f, line, len);
 		rc = rc < 0 ? rc : ini_continue(f, line, len);
-		if (!failure_go_on(rc < 0 ? rc : 0, f->why))
+		f->why = all;
+		/* the list is of an earlier line, and its failure comes first */
+		if (rc < 0 &&
+			(!ini_finish_entry(f) || !failure_go_on(failure_copy(all, &own), all)))
 			return NULL;
 		if (rc != 0)
 			len = 0;

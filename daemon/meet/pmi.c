@@ -17,6 +17,14 @@
 /* Values may have 1,024 bytes, or fewer: pieces of this many, in hexadecimal digits. */
 enum { PIECE = 200, KVS_ROOM = 256, ANSWER_MS = 10000, FINALIZE_MS = 1500 };
 
+static void pmi_say_error(struct pmi *p, int error)
+{
+	bool closed = error == EPIPE || error == ECONNRESET; /* it didn't read all, or nothing */
+
+	(void)snprintf(p->line, sizeof p->line, "%s",
+		closed ? "the launcher has closed it" : strerror(error));
+}
+
 /* One line, without its end: nobody asks twice at once, so nothing follows it. limit_ms: for how
  * long it is awaited; -1: for ever. */
 static int pmi_read_line(struct pmi *p, int limit_ms)
@@ -38,8 +46,7 @@ static int pmi_read_line(struct pmi *p, int limit_ms)
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0) {
-			(void)snprintf(p->line, sizeof p->line, "%s",
-				got < 0 ? strerror(errno) : "the launcher has closed it");
+			pmi_say_error(p, got < 0 ? errno : EPIPE);
 			return -EIO;
 		}
 		len += (size_t)got;
@@ -66,7 +73,7 @@ static int pmi_ask_for(struct pmi *p, const char *line, const char *answer, int 
 	int failed;
 
 	if (fd_write_all(p->fd, line, strlen(line)) < 0) {
-		(void)snprintf(p->line, sizeof p->line, "%s", strerror(errno));
+		pmi_say_error(p, errno);
 		return -EIO;
 	}
 	failed = pmi_read_line(p, limit_ms);
