@@ -167,6 +167,8 @@ const char *report_hint(const struct report_input *in)
 	const struct words w = { in->record ? in->record->message : NULL, in->words.lines };
 	const char *hint;
 
+	if (in->result->cause.culprit.end.how == ENDED_SIGNAL) /* JAX crashes where gRPC fails */
+		return hint_of_port(in, &w);
 	if (in->result->cause.culprit.end.how != ENDED_EXIT)
 		return NULL;
 	hint = misplaced(in, &w);

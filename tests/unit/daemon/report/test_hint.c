@@ -49,6 +49,9 @@ static const struct hint_row {
 	  NULL, true, NULL,
 	  "if the script has a MASTER_PORT or init_method of its own, give --store rank0: launchd hosts the store, "
 	  "but at its MASTER_PORT only", { NULL }, NULL, STORE_AGENT },
+	{ "JAX, which crashes then", { ENDED_SIGNAL, 11, false },
+	  "Failed to add port to server: No address added out of total 1 resolved for '[::]:34209'\n", NULL,
+	  true, NULL, IN_USE, { NULL }, NULL, STORE_AGENT },
 	{ "the same where worker 0 has the port", ENDED(1), "OSError: [Errno 98] Address already in use\n",
 	  NULL, true, NULL, NULL, { NULL }, NULL, STORE_RANK0 },
 	{ "argparse", ENDED(2),
