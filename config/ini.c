@@ -49,13 +49,13 @@ static const char *place(const struct file *f)
 	return arena_printf(f->s->arena, "%s:%u", f->name, f->line);
 }
 
-/* Whether a comment begins there, as one does with a ';' after a blank. */
-static bool comment_begins(const char *at, const char *end)
+/* Where a comment begins, as one does with a ';' after a blank; NULL: nowhere. */
+static const char *comment_find(const char *at, const char *end)
 {
 	for (at++; at < end; at++)
 		if (*at == ';' && (at[-1] == ' ' || at[-1] == '\t'))
-			return true;
-	return false;
+			return at;
+	return NULL;
 }
 
 /* One inside a value that starts with a quote and is closed later. */
@@ -70,7 +70,7 @@ static bool comment_in_quotes(const char *line, size_t len)
 	if (p == end || (*p != '"' && *p != '\''))
 		return false;
 	close = memchr(p + 1, *p, (size_t)(end - p - 1));
-	return close && comment_begins(p, close);
+	return close && comment_find(p, close);
 }
 
 /* The same anywhere in a line that goes on with a list. */
@@ -167,7 +167,7 @@ static int line_check(const struct file *f, const char *line, size_t len, bool a
 					"%s: only a comment may follow a [section]", place(f));
 		return 0;
 	}
-	if (!equals || (colon && colon < equals) || comment_begins(line, equals))
+	if (!equals || (colon && colon < equals) || comment_find(line, equals))
 		return failure_usage(f->why, "%s: \"%.*s\" is not key = value%s", place(f),
 			(int)len, line,
 			after_list ? "; indent a line that goes on with a list" : "");
@@ -202,6 +202,7 @@ static int ini_continue(struct file *f, const char *line, size_t len)
 {
 	const struct setting_row *row = ini_list(f);
 	const char *equals = *line != '-' ? memchr(line, '=', len) : NULL;
+	const char *comment;
 	size_t had = f->entry.len;
 
 	if (!row || (*line == '[' && !memchr(line, ':', len)))
@@ -215,9 +216,9 @@ static int ini_continue(struct file *f, const char *line, size_t len)
 		return 0;
 	if (comment_in_later_quotes(line, len))
 		return refuse_comment_in_quotes(f);
-	for (size_t i = 1; i < len; i++)
-		if (line[i] == ';' && (line[i - 1] == ' ' || line[i - 1] == '\t'))
-			len = i - 1;
+	comment = comment_find(line, line + len);
+	if (comment)
+		len = (size_t)(comment - line) - 1;
 	if (had > 0 && (f->entry.value[had - 1] != ',' || row->kind == KIND_ARGS) &&
 		ini_append(f, " ", 1) < 0)
 		return f->why->code;

@@ -61,24 +61,15 @@ static void on_note(void *owner, const char *text)
 	party_say(c->hub->party, NOTE_WARNING, "the check of the nodes: %s", text);
 }
 
-static int open_at(struct check_store *c, const char *addr, struct failure *why)
-{
-	const struct store_config config = {
-		.addr = addr,
-		.memory_max = CHECK_MEMORY_MAX,
-		.on_note = on_note,
-		.owner = c,
-	};
-
-	return store_open(&c->store, c->hub->party->loop, &config, why);
-}
-
 /* NULL: why says so. */
 static struct check_store *open_store(struct hub *h, struct failure *why)
 {
 	struct check_store *c = calloc(1, sizeof *c);
-	struct failure without = { 0 };
-	int rc;
+	struct store_config config = {
+		.memory_max = CHECK_MEMORY_MAX,
+		.on_note = on_note,
+		.owner = c,
+	};
 
 	if (!c) {
 		(void)failure_oom(why);
@@ -86,15 +77,11 @@ static struct check_store *open_store(struct hub *h, struct failure *why)
 	}
 	c->hub = h;
 	find_address(h, c->host);
-	if (*c->host) {
-		rc = open_at(c, c->host, why);
-	} else {
+	if (*c->host)
+		config.addr = c->host;
+	else
 		(void)strcpy(c->host, "127.0.0.1");
-		rc = open_at(c, "::", &without);
-		if (rc < 0) /* IPv6 is off */
-			rc = open_at(c, "0.0.0.0", why);
-	}
-	if (rc == 0)
+	if (store_open(&c->store, h->party->loop, &config, why) == 0)
 		return c;
 	free(c);
 	return NULL;

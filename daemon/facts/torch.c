@@ -4,7 +4,6 @@
 #include "daemon/facts/torch.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/vec.h"
+#include "daemon/facts/misnamed.h"
 #include "daemon/facts/torch_version.h"
 #include "daemon/os/question.h"
 
@@ -232,11 +232,10 @@ const char *torch_place_read(const char *const *env, const char *python, struct 
 
 static bool is_script(const char *path)
 {
-	autoclose fd = open(path, O_RDONLY | O_CLOEXEC);
-	char start[2];
+	char start[3];
 
-	return fd >= 0 && fd_read_up_to(fd, start, sizeof start) == sizeof start &&
-		memcmp(start, "#!", sizeof start) == 0;
+	file_begin(path, start, sizeof start);
+	return strcmp(start, "#!") == 0;
 }
 
 const char *torch_version_ask(

@@ -129,7 +129,7 @@ static int open_listener(struct store *s, struct failure *why)
 			"the store can't listen at \"%s\": it is not an IP address",
 			s->config.addr);
 	rc = listen_at(&s->own, 0);
-	if (rc == -EAFNOSUPPORT && !s->config.addr) { /* IPv6 is off */
+	if (!s->config.addr && (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL)) { /* IPv6 is off */
 		s->own = (struct address){ .v4.sin_family = AF_INET };
 		address_set_port(&s->own, (uint16_t)port);
 		rc = listen_at(&s->own, 0);
