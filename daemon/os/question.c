@@ -76,31 +76,47 @@ static int question_be_apart(int to)
 	return 3;
 }
 
-int question_ask(const struct question *q, void *answer, size_t size, struct failure *why)
+/* Forks a child that dies with this process. Returns its pid, and in the child 0, with one end of a
+ * pipe between them in *ret_end: where the child writes, and where its parent reads. Negative
+ * errno, which is said: `what` is what could not be started. */
+static pid_t question_fork(const char *what, int *ret_end, struct failure *why)
 {
 	pid_t parent = getpid(), child;
-	char what[64];
-	int ends[2], rc, to;
+	int ends[2], rc;
 
-	memset(answer, 0, size);
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
-	(void)snprintf(what, sizeof what, "a process that asks %s", q->whom);
 	child = fork();
+	if (child == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+		_exit(1);
+	rc = child < 0 ? failure_not_started(why, -errno, what) : 0;
+	fd_closep(&ends[child != 0]);
+	if (rc < 0)
+		fd_closep(&ends[0]);
+	*ret_end = ends[child == 0];
+	return rc < 0 ? rc : child;
+}
+
+int question_ask(const struct question *q, void *answer, size_t size, struct failure *why)
+{
+	char what[64];
+	pid_t child;
+	int end = -1, rc;
+
+	memset(answer, 0, size);
+	(void)snprintf(what, sizeof what, "a process that asks %s", q->whom);
+	child = question_fork(what, &end, why);
+	if (child < 0)
+		return child;
 	if (child == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-			_exit(1);
-		to = question_be_apart(ends[1]);
+		int to = question_be_apart(end);
+
 		q->work(q->how, answer);
 		_exit(to < 0 || fd_write_all(to, answer, size) < 0);
 	}
-	rc = child < 0 ? failure_not_started(why, -errno, what) : 0;
-	fd_closep(&ends[1]);
-	if (child > 0) {
-		rc = question_hear(q, ends[0], answer, size, why);
-		question_end(child, ends[0]);
-	}
-	fd_closep(&ends[0]);
+	rc = question_hear(q, end, answer, size, why);
+	question_end(child, end);
+	fd_closep(&end);
 	return rc;
 }
 
@@ -173,32 +189,23 @@ int question_run(const char *const *argv, const char *const *env, uint64_t limit
 	size_t size, struct failure *why)
 {
 	enum { EXIT_MS = 100 }; /* from the end of stdout to the exit */
-	pid_t parent = getpid(), child;
-	int ends[2], code = 0;
-	size_t len = 0;
+	pid_t child;
+	int end = -1, code = 0;
+	size_t len;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return failure_set(why, -errno, "can't make a pipe: %s", strerror(errno));
-	child = fork();
-	if (child == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-			_exit(1);
-		question_exec(argv, env, ends[1]);
-	}
-	fd_closep(&ends[1]);
+	child = question_fork(argv[0], &end, why);
 	if (child < 0)
-		(void)failure_not_started(why, -errno, argv[0]);
-	if (child > 0) {
-		len = question_read_all(argv[0], child, ends[0], limit_ms, ret, size, why);
-		for (int ms = 0;
-			why->code == 0 && ms < EXIT_MS && !question_has_exited(child, &code); ms++)
-			(void)poll(NULL, 0, 1);
-		if (code != 0)
-			(void)failure_set(why, -EIO, "%s ended with exit code %d", argv[0], code);
-		(void)kill(-child, SIGKILL); /* all in its group; before it is reaped */
-		question_end(child, ends[0]);
-	}
-	fd_closep(&ends[0]);
+		return child;
+	if (child == 0)
+		question_exec(argv, env, end);
+	len = question_read_all(argv[0], child, end, limit_ms, ret, size, why);
+	for (int ms = 0; why->code == 0 && ms < EXIT_MS && !question_has_exited(child, &code); ms++)
+		(void)poll(NULL, 0, 1);
+	if (code != 0)
+		(void)failure_set(why, -EIO, "%s ended with exit code %d", argv[0], code);
+	(void)kill(-child, SIGKILL); /* all in its group; before it is reaped */
+	question_end(child, end);
+	fd_closep(&end);
 	ret[len] = '\0';
 	return why->code;
 }
