@@ -8,6 +8,7 @@ import ctypes
 import os
 import pathlib
 import shutil
+import socket
 import sys
 import tempfile
 
@@ -20,6 +21,7 @@ from steps import LAUNCHERS_SAID  # noqa: E402
 from written import Reader  # noqa: E402
 
 PR_SET_CHILD_SUBREAPER = 36
+AZURE_PORT = 54965  # the master port of a node alone by Azure ML's rule
 
 
 def pytest_addoption(parser):
@@ -53,6 +55,22 @@ def pytest_runtest_makereport(item):
 def open_fds():
     return {entry: os.readlink(f'/proc/self/fd/{entry}') for entry in os.listdir('/proc/self/fd')
             if os.path.lexists(f'/proc/self/fd/{entry}')}
+
+
+@pytest.fixture(scope='session', autouse=True)
+def azure_port():
+    """Keeps AZURE_PORT from outgoing connections of other tests: it is one of the ports that the
+    kernel picks for them, except while a socket is bound there. With SO_REUSEADDR and without a
+    listener it doesn't keep a launcher from it."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+        def is_reserved():
+            with contextlib.suppress(OSError):
+                reserved.bind(('', AZURE_PORT))
+            return reserved.getsockname()[1] == AZURE_PORT
+        until(is_reserved, f'port {AZURE_PORT}')
+        yield
 
 
 @pytest.fixture

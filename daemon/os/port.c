@@ -62,14 +62,16 @@ int port_explain(
 	const char *who, const struct address *at, uint16_t port, int rc, struct failure *why)
 {
 	const struct address any = { 0 };
-	char place[ADDRESS_TEXT + 4], command[16];
-	pid_t pid;
+	char place[ADDRESS_TEXT + 4];
+	struct port_holder holder;
 
 	place_text(at, port, place, sizeof place);
-	if (rc != -EADDRINUSE || sockets_find_listener(at ? at : &any, port, &pid, command) < 0)
+	if (rc != -EADDRINUSE || sockets_find_holder(at ? at : &any, port, &holder) < 0)
 		return failure_set(why, rc, "%scan't listen %s: %s", who, place, strerror(-rc));
-	return failure_set(why, rc, "%scan't listen %s: %s (pid %d) listens there", who, place,
-		strcmp(command, SUPERVISOR_NAME) == 0 ? ANOTHER_LAUNCHD : command, (int)pid);
+	return failure_set(why, rc, "%scan't listen %s: %s (pid %d) %s", who, place,
+		holder.listens && strcmp(holder.command, SUPERVISOR_NAME) == 0 ? ANOTHER_LAUNCHD :
+										 holder.command,
+		(int)holder.pid, holder.listens ? "listens there" : "has a connection from there");
 }
 
 static int port_bind_all(uint16_t port)

@@ -23,7 +23,7 @@ int port_of(int fd);
 #define ANOTHER_LAUNCHD "another launchd"
 
 /* Says that `who` ("", "the store ") can't listen at an address (NULL: any) and port, for which rc
- * is the error: of a port that is in use, who listens there, as far as that can be seen. Returns
+ * is the error, and names the process that has a port in use, as far as that can be seen. Returns
  * rc. */
 int port_explain(
 	const char *who, const struct address *at, uint16_t port, int rc, struct failure *why);

@@ -110,50 +110,53 @@ int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to)
 	return 0;
 }
 
-struct listener_search {
+struct holder_search {
 	const struct address *at;
 	unsigned port;
-	uint64_t inode; /* of its socket; 0: none */
-	bool found;
+	uint64_t inode; /* of the holder's socket; 0: none */
+	bool listens, found;
 };
 
-static void see_listener(const struct tcp_socket *s, void *to)
+static void see_holder(const struct tcp_socket *s, void *to)
 {
-	struct listener_search *l = to;
+	struct holder_search *h = to;
+	bool listens = s->state == SOCKET_LISTEN;
 
-	if (s->state == SOCKET_LISTEN && address_port(&s->local) == l->port && s->inode != 0 &&
-		!l->inode &&
-		(address_is_any(&s->local) || address_is_any(l->at) ||
-			address_same_host(&s->local, l->at)))
-		l->inode = s->inode;
+	if (address_port(&s->local) != h->port || s->inode == 0 ||
+		(h->inode != 0 && h->listens >= listens) ||
+		!(address_is_any(&s->local) || address_is_any(h->at) ||
+			address_same_host(&s->local, h->at)))
+		return;
+	h->inode = s->inode;
+	h->listens = listens;
 }
 
 static bool see_inode(uint64_t inode, void *to)
 {
-	struct listener_search *l = to;
+	struct holder_search *h = to;
 
-	l->found = inode == l->inode;
-	return !l->found;
+	h->found = inode == h->inode;
+	return !h->found;
 }
 
-int sockets_find_listener(
-	const struct address *at, unsigned port, pid_t *ret_pid, char ret_command[16])
+int sockets_find_holder(const struct address *at, unsigned port, struct port_holder *ret)
 {
-	struct listener_search l = { .at = at, .port = port };
+	struct holder_search h = { .at = at, .port = port };
 	struct dirent *entry;
 	DIR *dir;
 
-	(void)sockets_each(getpid(), see_listener, &l);
-	dir = l.inode ? opendir("/proc") : NULL;
-	while (dir && !l.found && (entry = readdir(dir))) {
+	(void)sockets_each(getpid(), see_holder, &h);
+	dir = h.inode ? opendir("/proc") : NULL;
+	while (dir && !h.found && (entry = readdir(dir))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid <= 0 || sockets_of(pid, see_inode, &l) < 0 || !l.found)
+		if (pid <= 0 || sockets_of(pid, see_inode, &h) < 0 || !h.found)
 			continue;
-		process_command(pid, ret_command);
-		*ret_pid = pid;
+		process_command(pid, ret->command);
+		ret->pid = pid;
+		ret->listens = h.listens;
 	}
 	if (dir)
 		(void)closedir(dir);
-	return l.found ? 0 : -ENOENT;
+	return h.found ? 0 : -ENOENT;
 }

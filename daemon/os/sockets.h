@@ -29,9 +29,15 @@ int sockets_each(pid_t of, void (*see)(const struct tcp_socket *s, void *to), vo
  * Negative errno: its descriptors can't be seen. */
 int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to);
 
-/* The process that listens on a port of this host, so that a socket for that address (none: any)
- * can't: its pid and command; of several, the first in /proc. -ENOENT: none that can be seen. */
-int sockets_find_listener(
-	const struct address *at, unsigned port, pid_t *ret_pid, char ret_command[16]);
+/* Who has a port of this host, so that a socket for that address (none: any) can't have it: of
+ * those that listen there, else of those with a connection from it, the first in /proc. -ENOENT:
+ * none that can be seen. */
+struct port_holder {
+	pid_t pid;
+	char command[16];
+	bool listens;
+};
+
+int sockets_find_holder(const struct address *at, unsigned port, struct port_holder *ret);
 
 #endif

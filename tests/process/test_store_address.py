@@ -114,6 +114,20 @@ def test_a_port_that_is_taken_is_not_changed_for_another(start, place, torch, st
     assert not place.dumps() and not any(result.out for result in results)
 
 
+def test_a_port_that_a_connection_has(launch, place, torch):
+    """Ports above 32767 are given to outgoing connections, too."""
+    with socket.socket() as server:
+        server.bind(('127.0.0.1', 0))
+        server.listen()
+        with socket.create_connection(server.getsockname()) as client:
+            port = client.getsockname()[1]
+            result = launch([f'--master_port={port}', '--store=rank0', '--use_env',
+                             place.write('t.py', 'print("ran")')], torch)
+    [line] = errors(result)
+    assert (result.rc, result.out) == (1, '')
+    assert f'port {port}: python3 (pid {os.getpid()}) has a connection from there' in line
+
+
 FAILS_ONCE = '''
 import os, sys
 with open(os.environ['TELL'], 'w') as tell:

@@ -91,12 +91,12 @@ static int play_foreign(const struct server *s)
 {
 	const struct address here = { .v4 = { .sin_family = AF_INET,
 					      .sin_addr = { htonl(INADDR_LOOPBACK) } } };
-	char command[16];
+	struct port_holder holder;
 	pid_t pid = getpid();
 
 	return sockets_each(pid, ignore_socket, NULL) == -ENOENT &&
 			sockets_of(pid, ignore_inode, NULL) == -ENOENT &&
-			sockets_find_listener(&here, s->port, &pid, command) == -ENOENT ?
+			sockets_find_holder(&here, s->port, &holder) == -ENOENT ?
 		0 :
 		2;
 }
@@ -129,7 +129,19 @@ static void test_foreign(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void test_listener(void **state)
+static void assert_holder(const struct address *at, unsigned port, bool listens)
+{
+	struct port_holder holder = { 0 };
+	char own[16];
+
+	process_command(getpid(), own);
+	assert_int_equal(sockets_find_holder(at, port, &holder), 0);
+	assert_int_equal(holder.pid, getpid());
+	assert_string_equal(holder.command, own);
+	assert_int_equal(holder.listens, listens);
+}
+
+static void test_holder(void **state)
 {
 	const struct address here = { .v4 = { .sin_family = AF_INET,
 					      .sin_addr = { htonl(INADDR_LOOPBACK) } } };
@@ -137,20 +149,28 @@ static void test_listener(void **state)
 	const struct address there = { .v4 = { .sin_family = AF_INET,
 					       .sin_addr = { htonl(INADDR_LOOPBACK + 1) } } };
 	struct server s = listen_here();
-	char command[16] = "", own[16];
-	pid_t pid = 0;
+	struct address to = here, from;
+	socklen_t len = sizeof from;
+	struct port_holder holder;
+	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), served;
 
 	(void)state;
-	assert_int_equal(sockets_find_listener(&here, s.port, &pid, command), 0);
-	assert_int_equal(pid, getpid());
-	process_command(getpid(), own);
-	assert_string_equal(command, own);
-	pid = 0;
-	assert_int_equal(sockets_find_listener(&any, s.port, &pid, command), 0);
-	assert_int_equal(pid, getpid());
-	assert_int_equal(sockets_find_listener(&there, s.port, &pid, command), -ENOENT);
+	assert_holder(&here, s.port, true);
+	assert_holder(&any, s.port, true);
+	assert_int_equal(sockets_find_holder(&there, s.port, &holder), -ENOENT);
+
+	/* a connection has its port, too; where there are both, the one that listens is named */
+	address_set_port(&to, (uint16_t)s.port);
+	assert_int_equal(connect(client, &to.any, address_size(&to)), 0);
+	assert_int_equal(getsockname(client, &from.any, &len), 0);
+	assert_holder(&here, address_port(&from), false);
+	served = accept(s.fd, NULL, NULL);
+	assert_true(served >= 0);
+	assert_holder(&here, s.port, true);
+	(void)close(served);
+	(void)close(client);
 	(void)close(s.fd);
-	assert_int_equal(sockets_find_listener(&here, s.port, &pid, command), -ENOENT);
+	assert_int_equal(sockets_find_holder(&here, s.port, &holder), -ENOENT);
 }
 
 TESTS(sockets)
@@ -160,6 +180,6 @@ TESTS(sockets)
 	/* before proc_look() remembers its answer for our number, which may be 1 there as well */
 	suite_add(&s, "/proc of another pid namespace tells nothing", test_foreign, NULL, NULL);
 	SUITE_ROWS(&s, test_line, lines);
-	suite_add(&s, "who listens", test_listener, NULL, NULL);
+	suite_add(&s, "who listens", test_holder, NULL, NULL);
 	return suite_run(&s);
 }
