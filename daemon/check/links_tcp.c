@@ -90,15 +90,6 @@ static unsigned mtu_of(const struct address *at)
 	return (unsigned)r.ifr_mtu;
 }
 
-static int bind_everywhere(void)
-{
-	const struct address any6 = { .v6 = { .sin6_family = AF_INET6 } };
-	const struct address any4 = { .v4 = { .sin_family = AF_INET } };
-	int fd = port_bind(&any6, 0, SOCK_STREAM, PORT_BOTH_FAMILIES);
-
-	return fd < 0 ? port_bind(&any4, 0, SOCK_STREAM, 0) : fd;
-}
-
 int links_tcp_listen(
 	int by, int *ret_fd, struct address *ret_at, unsigned *ret_mtu, struct failure *why)
 {
@@ -110,7 +101,7 @@ int links_tcp_listen(
 	if (getsockname(by, &own.any, &size) < 0)
 		return failure_set(
 			why, -errno, "this node's address isn't known: %s", strerror(errno));
-	fd = address_is_loopback(&own) ? bind_everywhere() : port_bind(&own, 0, SOCK_STREAM, 0);
+	fd = port_bind(address_is_loopback(&own) ? NULL : &own, 0, SOCK_STREAM, 0);
 	if (fd < 0)
 		return port_explain("the check of links ", &own, 0, fd, why);
 	port = port_of(fd);

@@ -25,14 +25,13 @@ static void close_sockets(struct listener *li)
 	li->count = 0;
 }
 
-/* Adds an address. UDP may fail if the port was given. */
-static int add(struct listener *li, const struct address *a, bool any, bool chosen)
+/* Adds an address (NULL: all). UDP may fail if the port was given. */
+static int add(struct listener *li, const struct address *a, bool chosen)
 {
 	struct epoll_event e = { .events = EPOLLIN };
 	unsigned i = li->count;
 	const int buffer = BUFFER;
-	const unsigned how = any ? PORT_BOTH_FAMILIES : 0;
-	int rc = port_bind(a, li->port, SOCK_STREAM, how);
+	int rc = port_bind(a, li->port, SOCK_STREAM, 0);
 
 	if (rc < 0)
 		return rc;
@@ -43,23 +42,13 @@ static int add(struct listener *li, const struct address *a, bool any, bool chos
 	if (li->port == 0 && (rc = port_of(li->fd[i])) < 0)
 		return rc;
 	li->port = li->port ? li->port : (uint16_t)rc;
-	rc = port_bind(a, li->port, SOCK_DGRAM, how);
+	rc = port_bind(a, li->port, SOCK_DGRAM, 0);
 	if (rc < 0 && (chosen || rc != -EADDRINUSE))
 		return rc;
 	li->udp[i] = rc < 0 ? -1 : rc;
 	li->has_udp = li->has_udp && rc >= 0;
 	(void)setsockopt(li->udp[i], SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
 	return epoll_ctl(li->epoll, EPOLL_CTL_ADD, li->fd[i], &e) < 0 ? -errno : 0;
-}
-
-static int add_any(struct listener *li, bool chosen)
-{
-	const struct address v6 = { .v6.sin6_family = AF_INET6 }, v4 = { .v4.sin_family = AF_INET };
-	int rc = add(li, &v6, true, chosen);
-
-	if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) /* a host without IPv6 */
-		rc = add(li, &v4, true, chosen);
-	return rc;
 }
 
 /* All of them on one port, or none. *ret_at: the address that failed, if it was one. */
@@ -76,10 +65,10 @@ static int add_all(struct listener *li, const struct addresses *at, uint16_t por
 	if (li->epoll < 0)
 		rc = -errno;
 	else if (at->count == 0)
-		rc = add_any(li, port == 0);
+		rc = add(li, NULL, port == 0);
 	for (unsigned i = 0; rc == 0 && i < at->count; i++) {
 		*ret_at = &at->at[i];
-		rc = add(li, &at->at[i], false, port == 0);
+		rc = add(li, &at->at[i], port == 0);
 	}
 	if (rc < 0)
 		close_sockets(li);

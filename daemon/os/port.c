@@ -12,7 +12,7 @@
 #include "daemon/os/process.h"
 #include "daemon/os/sockets.h"
 
-int port_bind(const struct address *a, uint16_t port, int type, unsigned how)
+static int port_bind_at(const struct address *a, uint16_t port, int type, unsigned how)
 {
 	const int on = 1, v6_only = !(how & PORT_BOTH_FAMILIES);
 	struct address at = *a;
@@ -31,6 +31,16 @@ int port_bind(const struct address *a, uint16_t port, int type, unsigned how)
 	if (bind(fd, &at.any, address_size(&at)) < 0)
 		return -errno;
 	return fd_take(&fd);
+}
+
+int port_bind(const struct address *at, uint16_t port, int type, unsigned how)
+{
+	const struct address v6 = { .v6.sin6_family = AF_INET6 }, v4 = { .v4.sin_family = AF_INET };
+	int fd = port_bind_at(at ? at : &v6, port, type, at ? how : how | PORT_BOTH_FAMILIES);
+
+	if (!at && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)) /* IPv6 is off */
+		fd = port_bind_at(&v4, port, type, how);
+	return fd;
 }
 
 int port_of(int fd)
@@ -74,26 +84,16 @@ int port_explain(
 		(int)holder.pid, holder.listens ? "listens there" : "has a connection from there");
 }
 
-static int port_bind_all(uint16_t port)
-{
-	const struct address v6 = { .v6.sin6_family = AF_INET6 }, v4 = { .v4.sin_family = AF_INET };
-	int fd = port_bind(&v6, port, SOCK_STREAM, PORT_BOTH_FAMILIES);
-
-	/* IPv6 is off */
-	return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? port_bind(&v4, port, SOCK_STREAM, 0) :
-							     fd;
-}
-
 int port_try(uint16_t port)
 {
-	autoclose fd = port_bind_all(port);
+	autoclose fd = port_bind(NULL, port, SOCK_STREAM, 0);
 
 	return fd < 0 ? fd : 0;
 }
 
 int port_reserve(int *ret_fd, unsigned *ret_port, struct failure *why)
 {
-	autoclose fd = port_bind_all(0);
+	autoclose fd = port_bind(NULL, 0, SOCK_STREAM, 0);
 	int port = fd < 0 ? fd : port_of(fd);
 
 	if (port < 0)

@@ -12,8 +12,9 @@ enum {
 	PORT_SHARED = 2,        /* with other sockets of this user that say so, too */
 };
 
-/* A socket of that type (SOCK_STREAM, SOCK_DGRAM), bound to the address at a port (0: any free
- * one). It neither blocks nor listens. Its descriptor or negative errno. */
+/* Returns a socket of that type (SOCK_STREAM, SOCK_DGRAM), bound to the address at a port (0: any
+ * free one), or negative errno. NULL: to all addresses, of IPv6 and IPv4, or of IPv4 alone where
+ * IPv6 is off. It neither blocks nor listens. */
 int port_bind(const struct address *at, uint16_t port, int type, unsigned how);
 
 /* The port that a socket is bound to, or negative errno. */

@@ -123,7 +123,7 @@ static void see_holder(const struct tcp_socket *s, void *to)
 	bool listens = s->state == SOCKET_LISTEN;
 
 	if (address_port(&s->local) != h->port || s->inode == 0 ||
-		(h->inode != 0 && h->listens >= listens) ||
+		(h->inode != 0 && (h->listens || !listens)) ||
 		!(address_is_any(&s->local) || address_is_any(h->at) ||
 			address_same_host(&s->local, h->at)))
 		return;

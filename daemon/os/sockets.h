@@ -29,15 +29,15 @@ int sockets_each(pid_t of, void (*see)(const struct tcp_socket *s, void *to), vo
  * Negative errno: its descriptors can't be seen. */
 int sockets_of(pid_t pid, bool (*see)(uint64_t inode, void *to), void *to);
 
-/* Who has a port of this host, so that a socket for that address (none: any) can't have it: of
- * those that listen there, else of those with a connection from it, the first in /proc. -ENOENT:
- * none that can be seen. */
 struct port_holder {
 	pid_t pid;
 	char command[16];
-	bool listens;
+	bool listens; /* otherwise it has a connection from that port */
 };
 
+/* Finds the process that has a port of this host, so that a socket for that address (none: any)
+ * can't be bound to it: the first in /proc with a socket that listens there, else with a connection
+ * from it. -ENOENT: none that can be seen. */
 int sockets_find_holder(const struct address *at, unsigned port, struct port_holder *ret);
 
 #endif

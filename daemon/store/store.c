@@ -107,10 +107,17 @@ static void on_next_turn(uv_prepare_t *turns)
 		(void)uv_idle_start(&s->again, on_waiting);
 }
 
-/* Its descriptor or negative errno. */
-static int listen_at(const struct address *at, unsigned how)
+/* NULL: all. */
+static const struct address *store_address(const struct store *s)
 {
-	autoclose fd = port_bind(at, address_port(at), SOCK_STREAM, PORT_BOTH_FAMILIES | how);
+	return s->own.any.sa_family == AF_UNSPEC ? NULL : &s->own;
+}
+
+/* Its descriptor or negative errno. */
+static int store_listen(const struct store *s, unsigned port, unsigned how)
+{
+	autoclose fd =
+		port_bind(store_address(s), (uint16_t)port, SOCK_STREAM, PORT_BOTH_FAMILIES | how);
 
 	if (fd >= 0 && listen(fd, BACKLOG) < 0)
 		return -errno;
@@ -122,26 +129,16 @@ static int open_listener(struct store *s, struct failure *why)
 	const unsigned port = s->config.port;
 	int rc;
 
-	s->own = (struct address){ .v6.sin6_family = AF_INET6 };
-	address_set_port(&s->own, (uint16_t)port);
-	if (s->config.addr && address_parse(s->config.addr, (uint16_t)port, &s->own) < 0)
+	if (s->config.addr && address_parse(s->config.addr, 0, &s->own) < 0)
 		return failure_set(why, -EINVAL,
 			"the store can't listen at \"%s\": it is not an IP address",
 			s->config.addr);
-	rc = listen_at(&s->own, 0);
-	if (!s->config.addr && (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL)) { /* IPv6 is off */
-		s->own = (struct address){ .v4.sin_family = AF_INET };
-		address_set_port(&s->own, (uint16_t)port);
-		rc = listen_at(&s->own, 0);
-	}
-	s->listener = rc;
+	s->listener = rc = store_listen(s, port, 0);
 	if (rc >= 0)
 		rc = port_of(s->listener);
 	if (rc < 0)
-		return port_explain(
-			"the store ", s->config.addr ? &s->own : NULL, (uint16_t)port, rc, why);
+		return port_explain("the store ", store_address(s), (uint16_t)port, rc, why);
 	s->port = (unsigned)rc;
-	address_set_port(&s->own, (uint16_t)rc);
 	s->peers.loopback = !s->config.addr || address_is_loopback(&s->own);
 	return 0;
 }
@@ -157,7 +154,7 @@ static int renew_listener(const struct store *s)
 
 	/* for a moment both sockets share the port, with nobody of another user */
 	(void)setsockopt(s->listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-	autoclose now = listen_at(&s->own, PORT_SHARED);
+	autoclose now = store_listen(s, s->port, PORT_SHARED);
 	if (now < 0)
 		rc = now;
 	else if (dup3(now, s->listener, O_CLOEXEC) < 0)

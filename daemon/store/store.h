@@ -54,7 +54,7 @@ struct store {
 	struct acceptor acceptor;
 	bool emptying;              /* what waits to be accepted is of the last attempt */
 	struct store_config config; /* addr: only while opening */
-	struct address own;
+	struct address own;         /* the one that is bound; AF_UNSPEC: all are */
 	unsigned port;
 	struct peers peers;
 	struct budget budget;

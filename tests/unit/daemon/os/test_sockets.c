@@ -1,4 +1,4 @@
-/* test_sockets.c - the kernel's list of sockets, and who listens. */
+/* test_sockets.c - the kernel's list of sockets, and who has a port. */
 #include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
