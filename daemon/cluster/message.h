@@ -154,7 +154,7 @@ enum { MESSAGE_LOOK_MAX = 512 << 10 };
 
 /* What node rank 0 wants of the nodes, or thinks. */
 enum hang_order {
-	HANG_ORDER_REST,    /* the job moves: don't look */
+	HANG_ORDER_REST,    /* the job moves: look now and then */
 	HANG_ORDER_LOOK,    /* it is quiet: look once a second */
 	HANG_ORDER_SUSPECT, /* text says what of */
 	HANG_ORDER_CLEARED,

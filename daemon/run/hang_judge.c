@@ -171,6 +171,7 @@ static void hear_line(struct hang_judge *j, unsigned node, const char *line, siz
 
 	if (sample_read(line, len, &s.sample) == 0) {
 		take_step(j, &s);
+		j->heard = true;
 		if (s.sample.rank < j->detector.ranks)
 			j->node_of[s.sample.rank] = node;
 		return;
@@ -333,6 +334,7 @@ static void judge(struct hang_judge *j)
 	act(j, news, &was);
 }
 
+/* While the job moves, looks come now and then. */
 void hang_judge_tick(struct hang_judge *j)
 {
 	bool quiet;
@@ -342,18 +344,21 @@ void hang_judge_tick(struct hang_judge *j)
 	hang_recorder_flush(&j->recorder);
 	look_at_store(j);
 	quiet = all_are_quiet(j);
-	if (quiet != j->looks) {
-		j->looks = quiet;
-		j->looked = 0;
-		order(j, quiet ? HANG_ORDER_LOOK : HANG_ORDER_REST, "");
-	}
 	if (!quiet) {
 		forget_ras(j);
 		moved(j);
-		return;
 	}
-	say_if_blind(j);
-	judge(j);
+	if (j->looks)
+		say_if_blind(j);
+	if (j->looks || j->heard)
+		judge(j);
+	j->heard = false;
+	quiet = quiet && !j->detector.talked;
+	if (quiet == j->looks)
+		return;
+	j->looks = quiet;
+	j->looked = 0;
+	order(j, quiet ? HANG_ORDER_LOOK : HANG_ORDER_REST, "");
 }
 
 /* --- its life --- */
@@ -396,7 +401,7 @@ void hang_judge_start(struct hang_judge *j, unsigned attempt)
 	memset(j->quiet, 0, j->plan->nnodes * sizeof *j->quiet);
 	memset(j->polled, 0, j->detector.ranks * sizeof *j->polled);
 	j->attempt = attempt;
-	j->looks = false;
+	j->looks = j->heard = false;
 	j->store_changes = sight_store_changes(j->member);
 	j->recorder.on = j->plan->hang_trace_path != NULL;
 	j->recorder.output = j->output;

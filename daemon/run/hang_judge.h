@@ -41,7 +41,8 @@ struct hang_judge {
 	struct polled *polled;    /* by rank: when it asked the store for exception_dump */
 	unsigned attempt;
 	uint64_t store_changes;
-	bool looks;      /* all nodes were told to */
+	bool looks;      /* all nodes were told to look once a second */
+	bool heard;      /* a look, since the last judgement */
 	unsigned looked; /* ticks since they were */
 	bool said_blind; /* that GPUs can't be seen */
 	struct hang_recorder recorder;

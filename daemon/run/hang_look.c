@@ -9,15 +9,28 @@
 #include "common/text.h"
 #include "daemon/run/hang_gpus.h"
 #include "daemon/run/rounds.h"
-#include "daemon/witness/talks.h"
 #include "daemon/workers/worker.h"
 
-enum { LINE_BYTES = 1024 }; /* of one worker, at the most */
+enum {
+	LINE_BYTES = 1280, /* of one worker, at the most */
+	/* while the job moves */
+	FIRST_LOOKS = 60,     /* once a second; then */
+	PERIOD_S = 5,         /* in which there are */
+	PAIR = 2,             /* of them, a second apart: as far as those while it is quiet */
+	MEMORY_TRIED_MAX = 3, /* how often each worker's memory is looked at, one of them a pair */
+};
+
+/* Which look is due, in the child. */
+struct pace {
+	unsigned quiet_looks; /* since the job is quiet */
+	unsigned moving_looks, moving_s;
+};
 
 /* Shared with the child. */
 struct rounds_seen {
 	struct helper_answer helper;
 	_Atomic unsigned at; /* the rank that is looked at */
+	_Atomic bool quiet;
 	struct rounds rounds;
 };
 
@@ -31,17 +44,48 @@ static uint64_t now_ms(void)
 	return uv_hrtime() / 1000000;
 }
 
+/* Once a second: whether a look is due. */
+static bool is_due(struct pace *p, bool quiet)
+{
+	if (quiet) {
+		p->quiet_looks++;
+		return true;
+	}
+	if (p->quiet_looks > 0) { /* a pair begins */
+		p->quiet_looks = 0;
+		p->moving_s = 0;
+		p->moving_looks += p->moving_looks % PAIR;
+	}
+	if (p->moving_looks >= FIRST_LOOKS && p->moving_s++ % PERIOD_S >= PAIR)
+		return false;
+	p->moving_looks++;
+	return true;
+}
+
+/* To walk through memory is dear: while the job moves, that of one worker in two looks, and not at
+ * once when it is quiet for a moment. */
+static enum memory_look memory_due(const struct pace *p, unsigned worker, unsigned count)
+{
+	unsigned turn = (p->moving_looks - 1) / PAIR;
+
+	if (p->quiet_looks > 0)
+		return p->quiet_looks > 1 ? MEMORY_WATCHED : MEMORY_LEFT;
+	return turn % count == worker && turn / count < MEMORY_TRIED_MAX ? MEMORY_TRIED :
+									   MEMORY_LEFT;
+}
+
 /* In the child. */
-static void look_once(struct hang_look *l, struct worker_sample *samples, struct text *out)
+static void look_once(
+	struct hang_look *l, const struct pace *p, struct worker_sample *samples, struct text *out)
 {
 	struct rounds_seen *s = seen_of(l);
 
 	for (unsigned i = 0; i < l->count; i++) {
 		atomic_store(&s->at, l->workers[i].rank);
-		look_at_worker(&l->workers[i], now_ms(), &samples[i]);
+		look_at_worker(&l->workers[i], now_ms(), memory_due(p, i, l->count), &samples[i]);
 		samples[i].gpu = l->gpus ? hang_gpus_tell(l->gpus, i) : GPU_NONE;
 	}
-	(void)talks_add(l->workers, samples, l->count, l->store_port, l->node);
+	(void)talks_add(&l->talks, l->workers, samples, l->count, p->quiet_looks > 0);
 	for (unsigned i = 0; i < l->count; i++)
 		sample_add(out, &samples[i]);
 	rounds_tell(&s->rounds, l->room, out, now_ms());
@@ -63,6 +107,7 @@ static void work(struct helper *h)
 {
 	struct hang_look *l = h->owner;
 	struct worker_sample *samples = calloc(l->count, sizeof *samples);
+	struct pace pace = { 0 };
 	struct timespec due;
 
 	if (!samples)
@@ -71,7 +116,8 @@ static void work(struct helper *h)
 	for (;;) {
 		struct text out = { 0 };
 
-		look_once(l, samples, &out);
+		if (is_due(&pace, atomic_load(&seen_of(l)->quiet)))
+			look_once(l, &pace, samples, &out);
 		text_done(&out);
 		next_second(&due);
 		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
@@ -99,8 +145,7 @@ void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *
 			.rank = workers[i].outcome.rank,
 		};
 	l->count = count;
-	l->store_port = store_port;
-	l->node = node;
+	l->talks = (struct talks){ .store_port = store_port, .node = node };
 	l->room = (size_t)count * LINE_BYTES;
 	l->taken = 0;
 	l->helper = (struct helper){
@@ -113,6 +158,12 @@ void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *
 		.lasting = true,
 	};
 	(void)helper_start(&l->helper, loop, sizeof(struct rounds_seen) + 2 * l->room, 0);
+}
+
+void hang_look_quiet(struct hang_look *l, bool quiet)
+{
+	if (l->helper.state == HELPER_RUNNING)
+		atomic_store(&seen_of(l)->quiet, quiet);
 }
 
 bool hang_look_take(struct hang_look *l, struct text *out)

@@ -17,7 +17,7 @@
 
 enum {
 	TICK_MS = 1000,
-	QUIET_MS = 2000,  /* after which a node says so */
+	QUIET_MS = 900,   /* after which a node says so; less than a tick */
 	ASLEEP_MS = 5000, /* between two ticks: this process did not run, so nothing is known */
 	SILENT_TICKS = 4, /* in which a child that doesn't hang has looked */
 };
@@ -89,7 +89,7 @@ static void add_stop(const struct worker *worker, struct text *out)
 static void add_ended(const struct worker *worker, uint64_t now_ms, struct text *out)
 {
 	if (!worker_is_alive(worker) && worker->outcome.pid > 0)
-		text_printf(out, "rank=%u at=%" PRIu64 " state=X wait=other\n",
+		text_printf(out, "rank=%u at=%" PRIu64 " state=X wait=other mcpu=0\n",
 			worker->outcome.rank, now_ms);
 }
 
@@ -99,30 +99,40 @@ static void add_stuck(struct hang_watch *w, struct text *out)
 	unsigned rank;
 
 	if (++w->silent >= SILENT_TICKS && hang_look_at(&w->look, &rank))
-		text_printf(
-			out, "rank=%u at=%" PRIu64 " state=D wait=disk stuck=1\n", rank, w->now_ms);
+		text_printf(out, "rank=%u at=%" PRIu64 " state=D wait=disk stuck=1 mcpu=0\n", rank,
+			w->now_ms);
 }
 
-static void look(struct hang_watch *w)
+/* What only counts while the job is quiet. */
+static void add_of_quiet(struct hang_watch *w, struct text *out)
 {
 	const struct worker *workers = w->pool->workers;
 	unsigned count = w->plan->start_count;
-	struct text seen = { 0 };
 
-	hang_look_start(
-		&w->look, w->tick.loop, workers, count, w->store_port, w->plan->node_rank, w->argv);
-	if (hang_look_take(&w->look, &seen))
-		w->silent = 0;
-	else
-		add_stuck(w, &seen);
 	for (unsigned i = 0; i < count; i++) {
-		add_stop(&workers[i], &seen);
-		add_ended(&workers[i], w->now_ms, &seen);
+		add_stop(&workers[i], out);
+		add_ended(&workers[i], w->now_ms, out);
 	}
 	if (is_node_0(w)) {
 		hang_ras_start(&w->ras, w->tick.loop, workers, count, w->plan->world_size, w->argv);
-		hang_ras_take(&w->ras, &seen);
+		hang_ras_take(&w->ras, out);
 	}
+}
+
+/* While the job moves, the child looks for what is its workers' habit. */
+static void look(struct hang_watch *w)
+{
+	struct text seen = { 0 };
+
+	hang_look_start(&w->look, w->tick.loop, w->pool->workers, w->plan->start_count,
+		w->store_port, w->plan->node_rank, w->argv);
+	hang_look_quiet(&w->look, w->looks);
+	if (hang_look_take(&w->look, &seen))
+		w->silent = 0;
+	else if (w->looks)
+		add_stuck(w, &seen);
+	if (w->looks)
+		add_of_quiet(w, &seen);
 	if (seen.len > 0)
 		(void)tell(w, &seen);
 	text_done(&seen);
@@ -132,7 +142,6 @@ static void rest(struct hang_watch *w)
 {
 	w->looks = false;
 	w->silent = 0;
-	hang_look_stop(&w->look);
 	hang_ras_stop(&w->ras);
 }
 
@@ -145,9 +154,8 @@ static void on_tick(uv_timer_t *t)
 		return;
 	}
 	tell_whether_quiet(w, has_moved(w, uv_hrtime() / 1000000));
-	if (w->looks)
-		look(w);
-	else
+	look(w);
+	if (!w->looks)
 		hang_gpus_moved(&w->gpus);
 	if (is_node_0(w))
 		hang_judge_tick(&w->judge);
@@ -219,6 +227,7 @@ void hang_watch_stop(struct hang_watch *w)
 	w->works = false;
 	(void)uv_timer_stop(&w->tick);
 	rest(w);
+	hang_look_stop(&w->look);
 	if (is_node_0(w))
 		hang_judge_stop(&w->judge);
 }

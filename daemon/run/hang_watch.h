@@ -2,9 +2,10 @@
  * for the job.
  *
  * A timer asks once a second for what is free to know: whether workers have written anything. A
- * node that is quiet says so to node rank 0, and when they all are, and no key of the store
- * changes, each starts to look at its workers once a second, until something moves again. Node rank
- * 0 judges what all have seen; see witness/detector.h. */
+ * node that is quiet says so to node rank 0, and when they all are, and looks show no workers that
+ * talk, each node looks at its workers once a second, until something moves again; before that now
+ * and then, for what they do while it moves. Node rank 0 judges what all have seen; see
+ * witness/detector.h. */
 #ifndef LAUNCHD_DAEMON_RUN_HANG_WATCH_H
 #define LAUNCHD_DAEMON_RUN_HANG_WATCH_H
 

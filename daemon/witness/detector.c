@@ -223,6 +223,7 @@ static enum detector_news judge(struct detector *d, uint64_t now_ms)
 		return NEWS_NONE;
 	ranks_connect(d->sights, d->ranks, d->room);
 	work = anybody_works(d->sights, d->ranks);
+	d->talked = work == SOCKETS_WORK;
 	if (work != NOBODY_WORKS) {
 		keep_looks(d, 1);
 		return work == SOMEBODY_WORKS ? move(d, now_ms) : moved_by_sockets(d, now_ms);

@@ -52,6 +52,7 @@ struct detector {
 	struct hang_finding finding; /* SUSPECT, CERTAIN */
 	uint64_t moved_ms;           /* when something moved last */
 	uint64_t longest_ms;         /* quiet that was no hang, in this job */
+	bool talked;                 /* workers did, with one another, by the last look */
 
 	/* private */
 	struct hang_finding latest;

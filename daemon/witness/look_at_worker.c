@@ -16,14 +16,18 @@
 enum {
 	BUSY_MS = 80,           /* of CPU time: worth a look at the memory that it touches */
 	WALK_MAX_BYTES_GIB = 8, /* of its memory: to walk through more takes too long */
-	KIDS_LOOKED_AT = 512,
 	KIB = 1024,
 };
 
-/* What of /proc/PID/stat is needed. */
+/* What of stat is needed, of a process or of one of its threads. */
 struct stat_line {
 	char state;
-	uint64_t faults, cpu_ms, resident_bytes;
+	uint64_t faults, cpu_ms, reaped_ms, resident_bytes; /* reaped: by children that it reaped */
+};
+
+/* What of io is. */
+struct io_counts {
+	uint64_t read_bytes, written_bytes, reads, writes;
 };
 
 static long read_of(pid_t pid, const char *file, char *ret, size_t room)
@@ -38,13 +42,13 @@ static long read_of(pid_t pid, const char *file, char *ret, size_t room)
 	return n;
 }
 
-static int read_stat_line(pid_t pid, struct stat_line *ret)
+static int read_stat_line(pid_t pid, const char *file, struct stat_line *ret)
 {
 	char text[1024];
 	const char *after;
-	uint64_t faults, user, system, pages;
-	long n = read_of(pid, "stat", text, sizeof text);
-	long tick = sysconf(_SC_CLK_TCK);
+	uint64_t faults, user, system, reaped_user, reaped_system, pages;
+	long n = read_of(pid, file, text, sizeof text);
+	uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
 	char state;
 
 	if (n < 0)
@@ -53,10 +57,11 @@ static int read_stat_line(pid_t pid, struct stat_line *ret)
 	if (!after ||
 		sscanf(after + 1,
 			" %c %*d %*d %*d %*d %*d %*u %" SCNu64 " %*u %*u %*u %" SCNu64 " %" SCNu64
-			" %*d %*d %*d %*d %*d %*d %*u %*u %" SCNu64,
-			&state, &faults, &user, &system, &pages) != 5)
+			" %" SCNu64 " %" SCNu64 " %*d %*d %*d %*d %*u %*u %" SCNu64,
+			&state, &faults, &user, &system, &reaped_user, &reaped_system, &pages) != 7)
 		return -EPROTO;
-	*ret = (struct stat_line){ state, faults, (user + system) * 1000 / (uint64_t)tick,
+	*ret = (struct stat_line){ state, faults, (user + system) * 1000 / ticks,
+		(reaped_user + reaped_system) * 1000 / ticks,
 		pages * (uint64_t)sysconf(_SC_PAGESIZE) };
 	return 0;
 }
@@ -80,46 +85,122 @@ static void read_waits(pid_t pid, struct worker_sample *s)
 		s->waits = WAIT_UNKNOWN;
 }
 
-static void read_counters(pid_t pid, struct worker_sample *s)
+static struct io_counts read_io(pid_t pid, const char *file)
+{
+	char text[1024];
+
+	if (read_of(pid, file, text, sizeof text) <= 0)
+		return (struct io_counts){ 0 };
+	return (struct io_counts){ number_of_line(text, "rchar: "), number_of_line(text, "wchar: "),
+		number_of_line(text, "syscr: "), number_of_line(text, "syscw: ") };
+}
+
+static bool is_traced(pid_t pid)
 {
 	char text[4096];
 
-	if (read_of(pid, "io", text, sizeof text) > 0)
-		s->io_bytes = number_of_line(text, "rchar: ") + number_of_line(text, "wchar: ");
-	if (read_of(pid, "status", text, sizeof text) > 0) {
-		s->switches = number_of_line(text, "\nvoluntary_ctxt_switches:") +
-			number_of_line(text, "\nnonvoluntary_ctxt_switches:");
-		s->traced = number_of_line(text, "\nTracerPid:") > 0;
-	}
+	return read_of(pid, "status", text, sizeof text) > 0 &&
+		number_of_line(text, "\nTracerPid:") > 0;
 }
 
-static void add_kid(pid_t pid, struct worker_sample *s)
+/* Adds to what the rest of a worker's tree has done. */
+static void add_io(struct worker_sample *s, const struct io_counts *io)
+{
+	s->read_bytes += io->read_bytes;
+	s->written_bytes += io->written_bytes;
+	s->reads += io->reads;
+	s->writes += io->writes;
+}
+
+/* What `all` has, and `part` of it hasn't; they are read one after the other. */
+static uint64_t rest_of(uint64_t all, uint64_t part)
+{
+	return all > part ? all - part : 0;
+}
+
+/* Its main thread by itself, and its other threads with all children that were reaped: these the
+ * kernel adds to their parent. */
+static void look_at_threads(pid_t pid, const struct stat_line *line, struct worker_sample *s)
+{
+	char stat[32], io[32];
+	struct stat_line main = { .state = '?' };
+	struct io_counts main_io, all;
+
+	(void)snprintf(stat, sizeof stat, "task/%d/stat", (int)pid);
+	(void)snprintf(io, sizeof io, "task/%d/io", (int)pid);
+	(void)read_stat_line(pid, stat, &main);
+	main_io = read_io(pid, io);
+	all = read_io(pid, "io");
+	s->main_cpu_ms = main.cpu_ms;
+	s->main_faults = main.faults;
+	s->main_bytes = main_io.read_bytes + main_io.written_bytes;
+	s->rest_cpu_ms = rest_of(line->cpu_ms, main.cpu_ms) + line->reaped_ms;
+	s->kid_cpu_ms = line->reaped_ms;
+	add_io(s,
+		&(struct io_counts){ rest_of(all.read_bytes, main_io.read_bytes),
+			rest_of(all.written_bytes, main_io.written_bytes),
+			rest_of(all.reads, main_io.reads), rest_of(all.writes, main_io.writes) });
+}
+
+/* --- what it has started --- */
+
+/* At the last look; 0: it was not there. */
+static unsigned cpu_before(const struct looked *w, pid_t pid)
+{
+	for (unsigned i = 0; i < w->kid_count; i++)
+		if (w->kids[i].pid == pid)
+			return w->kids[i].cpu_ms;
+	return 0;
+}
+
+static void see_busiest(
+	struct worker_sample *s, uint64_t used_ms, const struct looked *w, uint64_t now_ms)
+{
+	uint64_t ms = now_ms - w->at_ms;
+	unsigned rate = (unsigned)(used_ms * 1000 / (ms > 0 ? ms : 1));
+
+	if (w->at_ms > 0 && rate > s->kid_busiest_ms)
+		s->kid_busiest_ms = rate;
+}
+
+static void add_kid(
+	pid_t pid, const struct looked *w, struct kid_seen *ret, struct worker_sample *s)
 {
 	struct stat_line line;
-	char text[1024];
+	struct io_counts io;
 
-	if (read_stat_line(pid, &line) < 0)
+	*ret = (struct kid_seen){ pid, 0 };
+	if (read_stat_line(pid, "stat", &line) < 0)
 		return;
+	io = read_io(pid, "io");
+	ret->cpu_ms = (unsigned)line.cpu_ms;
 	s->kids++;
-	s->kid_cpu_ms += line.cpu_ms;
+	s->kid_cpu_ms += line.cpu_ms + line.reaped_ms;
+	s->rest_cpu_ms += line.cpu_ms + line.reaped_ms;
 	s->dead += line.state == 'Z';
 	s->stuck += line.state == 'D' || line.state == 'T' || line.state == 't';
-	if (read_of(pid, "io", text, sizeof text) > 0)
-		s->io_bytes += number_of_line(text, "rchar: ") + number_of_line(text, "wchar: ");
+	add_io(s, &io);
+	see_busiest(s, rest_of(line.cpu_ms, cpu_before(w, pid)), w, s->at_ms);
 }
 
 /* All processes below it: a child is found with its parent, and is looked for below then. */
-static void look_at_kids(pid_t pid, struct worker_sample *s)
+static void look_at_kids(struct looked *w, struct worker_sample *s)
 {
 	static struct pids below; /* one thread; what is not used costs nothing */
+	static struct kid_seen seen[KIDS_LOOKED_AT];
+	unsigned count = 0;
 
 	below.count = 0;
-	(void)process_children(pid, &below);
-	for (size_t i = 0; i < below.count && i < KIDS_LOOKED_AT; i++) {
-		add_kid(below.at[i], s);
-		(void)process_children(below.at[i], &below);
+	(void)process_children(w->pid, &below);
+	for (; count < below.count && count < KIDS_LOOKED_AT; count++) {
+		add_kid(below.at[count], w, &seen[count], s);
+		(void)process_children(below.at[count], &below);
 	}
+	memcpy(w->kids, seen, count * sizeof *seen);
+	w->kid_count = count;
 }
+
+/* --- its memory --- */
 
 static void clear_marks(struct looked *w)
 {
@@ -165,40 +246,41 @@ static int64_t touched_bytes(pid_t pid)
 }
 
 /* A loop that waits touches next to no memory; garbage collection and a computation do. To walk
- * through its memory holds its lock for as long: that is done at the first look, so that the next
- * one knows, and of one that uses CPU time. */
-static void look_at_memory(struct looked *w, const struct stat_line *line, struct worker_sample *s)
+ * through its memory holds its lock for as long. */
+static void look_at_memory(struct looked *w, const struct stat_line *line, enum memory_look memory,
+	struct worker_sample *s)
 {
 	const uint64_t max = (uint64_t)WALK_MAX_BYTES_GIB << 30;
-	bool busy = w->looked && line->cpu_ms - w->cpu_ms >= BUSY_MS;
+	bool busy = w->at_ms > 0 && line->cpu_ms - w->cpu_ms >= BUSY_MS;
 
-	if (line->resident_bytes > max) {
+	if (memory == MEMORY_LEFT || line->resident_bytes > max) {
 		w->cleared = false;
 		return;
 	}
+	busy |= memory == MEMORY_TRIED;
 	if (busy && w->cleared)
 		s->working_set = touched_bytes(w->pid);
 	if (busy || !w->cleared)
 		clear_marks(w);
 }
 
-void look_at_worker(struct looked *w, uint64_t now_ms, struct worker_sample *ret)
+void look_at_worker(
+	struct looked *w, uint64_t now_ms, enum memory_look memory, struct worker_sample *ret)
 {
 	struct worker_sample s = {
 		.rank = w->rank, .at_ms = now_ms, .state = '?', .working_set = WORKING_SET_UNKNOWN
 	};
 	struct stat_line line;
 
-	if (read_stat_line(w->pid, &line) == 0) {
+	if (read_stat_line(w->pid, "stat", &line) == 0) {
 		s.state = line.state;
-		s.cpu_ms = line.cpu_ms;
-		s.faults = line.faults;
+		s.traced = is_traced(w->pid);
 		read_waits(w->pid, &s);
-		read_counters(w->pid, &s);
-		look_at_kids(w->pid, &s);
-		look_at_memory(w, &line, &s);
+		look_at_threads(w->pid, &line, &s);
+		look_at_kids(w, &s);
+		look_at_memory(w, &line, memory, &s);
 		w->cpu_ms = line.cpu_ms;
-		w->looked = true;
+		w->at_ms = now_ms;
 	}
 	*ret = s;
 }

@@ -39,7 +39,9 @@ static bool moves_net(const struct rank_sight *r)
 
 static bool moves_data(const struct rank_sight *r)
 {
-	return RATE(r, io_bytes) >= WORK_IO_BYTES || RATE(r, faults) >= WORK_FAULTS;
+	return RATE(r, main_bytes) + RATE(r, read_bytes) + RATE(r, written_bytes) >=
+		WORK_IO_BYTES ||
+		RATE(r, main_faults) >= WORK_FAULTS;
 }
 
 static bool kids_work(const struct rank_sight *r)
@@ -52,7 +54,7 @@ static bool kids_work(const struct rank_sight *r)
  * touches it is taken for such a one. */
 static enum acting acting_by_cpu(const struct rank_sight *r)
 {
-	uint64_t cpu_ms = RATE(r, cpu_ms);
+	uint64_t cpu_ms = RATE(r, main_cpu_ms);
 
 	if (cpu_ms < BUSY_CPU_MS)
 		return ACTING_IDLE;

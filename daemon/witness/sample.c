@@ -100,12 +100,16 @@ enum waiting_in waiting_of(const char *wchan)
 
 void sample_add(struct text *out, const struct worker_sample *s)
 {
-	text_printf(out, "rank=%u at=%" PRIu64 " state=%c wait=%s cpu=%" PRIu64, s->rank, s->at_ms,
-		s->state, wait_words[s->waits], s->cpu_ms);
-	text_printf(out, " io=%" PRIu64 " net=%" PRIu64 " ctx=%" PRIu64 " flt=%" PRIu64,
-		s->io_bytes, s->net_bytes, s->switches, s->faults);
-	text_printf(out, " kids=%u kidcpu=%" PRIu64 " dead=%u stuck=%u stop=%d traced=%d", s->kids,
-		s->kid_cpu_ms, s->dead, s->stuck, s->stop_signal, s->traced);
+	text_printf(out, "rank=%u at=%" PRIu64 " state=%c wait=%s", s->rank, s->at_ms, s->state,
+		wait_words[s->waits]);
+	text_printf(out, " mcpu=%" PRIu64 " mio=%" PRIu64 " mflt=%" PRIu64 " rest=%" PRIu64,
+		s->main_cpu_ms, s->main_bytes, s->main_faults, s->rest_cpu_ms);
+	text_printf(out, " rd=%" PRIu64 " rdn=%" PRIu64 " wr=%" PRIu64 " wrn=%" PRIu64,
+		s->read_bytes, s->reads, s->written_bytes, s->writes);
+	text_printf(out, " net=%" PRIu64 " kids=%u kidcpu=%" PRIu64 " kidmax=%u", s->net_bytes,
+		s->kids, s->kid_cpu_ms, s->kid_busiest_ms);
+	text_printf(out, " dead=%u stuck=%u stop=%d traced=%d", s->dead, s->stuck, s->stop_signal,
+		s->traced);
 	text_printf(out, " gpu=%s store=%u", gpu_words[s->gpu], s->store_port);
 	if (s->working_set != WORKING_SET_UNKNOWN)
 		text_printf(out, " ws=%" PRId64, s->working_set);
@@ -169,12 +173,17 @@ static const struct {
 } fields[] = {
 	{ "rank", UINT, offsetof(struct worker_sample, rank) },
 	{ "at", U64, offsetof(struct worker_sample, at_ms) },
-	{ "cpu", U64, offsetof(struct worker_sample, cpu_ms) },
-	{ "io", U64, offsetof(struct worker_sample, io_bytes) },
+	{ "mcpu", U64, offsetof(struct worker_sample, main_cpu_ms) },
+	{ "mio", U64, offsetof(struct worker_sample, main_bytes) },
+	{ "mflt", U64, offsetof(struct worker_sample, main_faults) },
+	{ "rest", U64, offsetof(struct worker_sample, rest_cpu_ms) },
+	{ "rd", U64, offsetof(struct worker_sample, read_bytes) },
+	{ "rdn", U64, offsetof(struct worker_sample, reads) },
+	{ "wr", U64, offsetof(struct worker_sample, written_bytes) },
+	{ "wrn", U64, offsetof(struct worker_sample, writes) },
 	{ "net", U64, offsetof(struct worker_sample, net_bytes) },
-	{ "ctx", U64, offsetof(struct worker_sample, switches) },
-	{ "flt", U64, offsetof(struct worker_sample, faults) },
 	{ "kidcpu", U64, offsetof(struct worker_sample, kid_cpu_ms) },
+	{ "kidmax", UINT, offsetof(struct worker_sample, kid_busiest_ms) },
 	{ "kids", UINT, offsetof(struct worker_sample, kids) },
 	{ "dead", UINT, offsetof(struct worker_sample, dead) },
 	{ "stuck", UINT, offsetof(struct worker_sample, stuck) },
@@ -227,6 +236,7 @@ int sample_read(const char *line, size_t len, struct worker_sample *ret)
 	static const char first[] = "rank=";
 	struct worker_sample s = { .state = '?', .working_set = WORKING_SET_UNKNOWN };
 	const char *at = line, *end = line + len;
+	bool counted = false;
 
 	if (len < sizeof first || memcmp(line, first, sizeof first - 1) != 0)
 		return -EINVAL;
@@ -242,10 +252,13 @@ int sample_read(const char *line, size_t len, struct worker_sample *ret)
 			if (equals) {
 				*equals = '\0';
 				read_field(&s, field, equals + 1);
+				counted |= strcmp(field, "mcpu") == 0;
 			}
 		}
 		at += n + 1;
 	}
+	if (!counted)
+		return -EINVAL;
 	*ret = s;
 	return 0;
 }

@@ -1,11 +1,13 @@
 /* sample.h - what one look at a worker shows, and its one line of text: it travels so between
  * launchers, and a trace of looks is a file of such lines. Pure.
  *
- *   rank=3 at=81234 state=S wait=futex cpu=5120 io=88123 net=51234 ctx=961 flt=88 kids=2 kidcpu=40
- *   dead=0 stuck=0 stop=0 traced=0 gpu=none ws=- store=40112 talk=9f3c11aa0b7e52d3,5564,5584,0,0,0
+ *   rank=3 at=81234 state=S wait=futex mcpu=5120 mio=88123 mflt=88 rest=910 rd=88123 rdn=40 wr=512
+ *   wrn=3 net=51234 kids=2 kidcpu=40 kidmax=3 dead=0 stuck=0 stop=0 traced=0 gpu=none store=40112
+ *   ws=49152 talk=9f3c11aa0b7e52d3,5564,5584,0,0,0
  *
- * (one line). Keys may come in any order; those that are not known are skipped, so that an older
- * reader reads what a newer one has written. */
+ * (one line). Keys may come in any order; unknown ones are skipped, so that an older reader reads
+ * what a newer one has written. A line without mcpu was written before launchd looked at the main
+ * thread by itself: it says too little, and is not read. */
 #ifndef LAUNCHD_DAEMON_WITNESS_SAMPLE_H
 #define LAUNCHD_DAEMON_WITNESS_SAMPLE_H
 
@@ -57,13 +59,21 @@ struct worker_sample {
 	uint64_t at_ms; /* on the clock of its node */
 	char state;     /* as proc(5) has it; '?': it can't be seen */
 	enum waiting_in waits;
-	/* since it began */
-	uint64_t cpu_ms, io_bytes, net_bytes, switches, faults, kid_cpu_ms;
-	unsigned kids;   /* processes below it */
-	unsigned dead;   /* of these, that have ended and nobody has reaped */
-	unsigned stuck;  /* of these and of itself, in state D or stopped */
-	int stop_signal; /* that stopped it; 0: none, or not known */
-	bool traced;     /* by a debugger */
+	/* its main thread's, since it began: read and written by calls that /proc/PID/io counts */
+	uint64_t main_cpu_ms, main_bytes, main_faults;
+	/* of the rest of its tree: its other threads, and all processes that it has started,
+	 * reaped ones too */
+	uint64_t rest_cpu_ms, read_bytes, reads, written_bytes, writes;
+	uint64_t kid_cpu_ms; /* of these, what the processes have used */
+	/* over TCP, both ways, since it was looked at first; without what goes to the store and to
+	 * other workers of this node. Those of its children count while the job is quiet */
+	uint64_t net_bytes;
+	unsigned kid_busiest_ms; /* CPU time of the busiest child since the last look, a second */
+	unsigned kids;           /* processes below it */
+	unsigned dead;           /* of these, that have ended and nobody has reaped */
+	unsigned stuck;          /* of these and of itself, in state D or stopped */
+	int stop_signal;         /* that stopped it; 0: none, or not known */
+	bool traced;             /* by a debugger */
 	enum gpu_activity gpu;
 	int64_t working_set; /* bytes touched since the last look; WORKING_SET_UNKNOWN */
 	unsigned store_port; /* its own port of its connection to the store; 0: none */
@@ -80,8 +90,8 @@ enum waiting_in waiting_of(const char *wchan);
 /* Adds the line, with its newline. */
 void sample_add(struct text *out, const struct worker_sample *s);
 
-/* Reads a line of len bytes, without its newline. -EINVAL: it is none of a worker. Numbers that are
- * too large are cut to the largest. */
+/* Reads a line of len bytes, without its newline. -EINVAL: it is none of a worker, or lacks mcpu.
+ * Numbers that are too large are cut to the largest. */
 int sample_read(const char *line, size_t len, struct worker_sample *ret);
 
 #endif

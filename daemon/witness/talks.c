@@ -25,53 +25,92 @@ enum {
 	ADDRESS_BYTES = 16,
 };
 
-/* Which worker has a socket, by its inode. */
-struct owner {
+/* A socket of a worker, or of a process that it has started. */
+struct socket_seen {
 	unsigned inode, worker;
+	bool kids;      /* only of such a process */
+	bool told;      /* it is a connection, and no other one's than of this job */
+	uint64_t id;    /* of that, the same at both ends */
+	uint64_t bytes; /* both ways */
 };
 
 struct socket_dump {
 	const struct looked *workers;
 	struct worker_sample *samples;
 	unsigned count, store_port, node;
-	struct owner *owners; /* sorted */
-	size_t owner_count;
+	struct socket_seen *seen; /* sorted */
+	size_t seen_count;
 };
 
-static void add_owner(struct socket_dump *a, int dir, const char *name, unsigned worker)
+static void add_seen(
+	struct socket_dump *a, int dir, const char *name, const struct socket_seen *whose)
 {
 	char link[64];
 	ssize_t n = readlinkat(dir, name, link, sizeof link - 1);
 	unsigned inode;
 
-	if (n <= 0 || a->owner_count >= SOCKETS_MAX)
+	if (n <= 0 || a->seen_count >= SOCKETS_MAX)
 		return;
 	link[n] = '\0';
-	if (sscanf(link, "socket:[%u]", &inode) == 1)
-		a->owners[a->owner_count++] = (struct owner){ inode, worker };
+	if (sscanf(link, "socket:[%u]", &inode) != 1)
+		return;
+	a->seen[a->seen_count] = *whose;
+	a->seen[a->seen_count++].inode = inode;
 }
 
-static void find_owned(struct socket_dump *a, unsigned worker)
+static void find_owned(struct socket_dump *a, pid_t pid, const struct socket_seen *whose)
 {
 	const struct dirent *e;
 	char path[64];
 	DIR *dir;
 
-	(void)snprintf(path, sizeof path, "/proc/%d/fd", (int)a->workers[worker].pid);
+	(void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
 	if (!dir)
 		return;
 	while ((e = readdir(dir)))
 		if (*e->d_name != '.')
-			add_owner(a, dirfd(dir), e->d_name, worker);
+			add_seen(a, dirfd(dir), e->d_name, whose);
 	(void)closedir(dir);
 }
 
+/* Of one that several have, the worker's own comes first. */
 static int by_inode(const void *a, const void *b)
 {
-	const struct owner *x = a, *y = b;
+	const struct socket_seen *x = a, *y = b;
 
-	return x->inode < y->inode ? -1 : x->inode > y->inode;
+	if (x->inode != y->inode)
+		return x->inode < y->inode ? -1 : 1;
+	return (int)x->kids - (int)y->kids;
+}
+
+/* A child inherits its parent's: each is to be there once. */
+static void sort_owned(struct socket_dump *a)
+{
+	size_t kept = 0;
+
+	qsort(a->seen, a->seen_count, sizeof *a->seen, by_inode);
+	for (size_t i = 0; i < a->seen_count; i++)
+		if (kept == 0 || a->seen[kept - 1].inode != a->seen[i].inode)
+			a->seen[kept++] = a->seen[i];
+	a->seen_count = kept;
+}
+
+static struct socket_seen *find_seen(struct socket_seen *seen, size_t count, unsigned inode)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t at = (low + high) / 2;
+
+		if (seen[at].inode == inode)
+			return &seen[at];
+		if (seen[at].inode < inode)
+			low = at + 1;
+		else
+			high = at;
+	}
+	return NULL;
 }
 
 /* An end of a connection as bytes: the address as IPv6 has it, the port. */
@@ -144,24 +183,26 @@ static void keep(struct worker_sample *s, const struct tcp_talk *t)
 static void take_socket(
 	const struct socket_dump *a, const struct inet_diag_msg *m, const struct tcp_info *info)
 {
-	const struct owner wanted = { m->idiag_inode, 0 };
-	const struct owner *o =
-		bsearch(&wanted, a->owners, a->owner_count, sizeof *a->owners, by_inode);
+	struct socket_seen *o = find_seen(a->seen, a->seen_count, m->idiag_inode);
 	struct worker_sample *s = o ? &a->samples[o->worker] : NULL;
 
 	if (!s)
 		return;
 	if (a->store_port > 0 && ntohs(m->id.idiag_dport) == a->store_port) {
-		if (s->store_port == 0)
+		if (s->store_port == 0 && !o->kids)
 			s->store_port = ntohs(m->id.idiag_sport);
 		return;
 	}
 	if (a->store_port > 0 && ntohs(m->id.idiag_sport) == a->store_port)
 		return; /* it hosts the store */
-	s->net_bytes += info->tcpi_bytes_received + info->tcpi_bytes_acked;
+	o->told = true;
+	o->id = id_of(m, a->node);
+	o->bytes = info->tcpi_bytes_received + info->tcpi_bytes_acked;
+	if (o->kids)
+		return;
 	keep(s,
 		&(struct tcp_talk){
-			.id = id_of(m, a->node),
+			.id = o->id,
 			.sent_ms = info->tcpi_last_data_sent,
 			.heard_ms = info->tcpi_last_data_recv,
 			.unread = m->idiag_rqueue,
@@ -251,19 +292,91 @@ static int dump(const struct socket_dump *a)
 	return rc < 0 ? rc : hear(a, fd);
 }
 
-int talks_add(const struct looked *workers, struct worker_sample *samples, unsigned count,
-	unsigned store_port, unsigned node)
+/* --- how much went over them --- */
+
+static int by_id(const void *a, const void *b)
 {
-	struct socket_dump a = { workers, samples, count, store_port, node, NULL, 0 };
+	const struct socket_seen *x = *(struct socket_seen *const *)a;
+	const struct socket_seen *y = *(struct socket_seen *const *)b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Connections between two workers of this node say themselves who talks to whom. */
+static int leave_out_peers(struct socket_dump *a)
+{
+	struct socket_seen **ids = malloc((a->seen_count + 1) * sizeof *ids);
+	size_t count = 0;
+
+	if (!ids)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->seen_count; i++)
+		if (a->seen[i].told)
+			ids[count++] = &a->seen[i];
+	qsort(ids, count, sizeof *ids, by_id);
+	for (size_t i = 0; i + 1 < count; i++)
+		if (ids[i]->id == ids[i + 1]->id && ids[i]->worker != ids[i + 1]->worker)
+			ids[i]->told = ids[i + 1]->told = false;
+	free(ids);
+	return 0;
+}
+
+/* Since the look before. Of a socket that was not there all that went over it; but where nobody
+ * looked for it, that may be old. */
+static void count_bytes(const struct talks *t, const struct socket_dump *a, struct looked *workers)
+{
+	for (size_t i = 0; i < a->seen_count; i++) {
+		const struct socket_seen *now = &a->seen[i];
+		const struct socket_seen *before = find_seen(t->seen, t->count, now->inode);
+		bool looked = t->seen && (!now->kids || t->kids);
+
+		if (now->told && before && now->bytes > before->bytes)
+			workers[now->worker].net_bytes += now->bytes - before->bytes;
+		else if (now->told && !before && looked)
+			workers[now->worker].net_bytes += now->bytes;
+	}
+}
+
+static void find_all_owned(struct socket_dump *a, bool kids)
+{
+	for (unsigned i = 0; i < a->count; i++) {
+		const struct looked *w = &a->workers[i];
+		struct socket_seen whose = { .worker = i };
+
+		find_owned(a, w->pid, &whose);
+		whose.kids = true;
+		for (unsigned k = 0; kids && k < w->kid_count; k++)
+			find_owned(a, w->kids[k].pid, &whose);
+	}
+	sort_owned(a);
+}
+
+int talks_add(struct talks *t, struct looked *workers, struct worker_sample *samples,
+	unsigned count, bool kids)
+{
+	struct socket_dump a = { workers, samples, count, t->store_port, t->node, NULL, 0 };
 	int rc;
 
-	a.owners = malloc(SOCKETS_MAX * sizeof *a.owners); /* what isn't used costs nothing */
-	if (!a.owners)
+	a.seen = malloc(SOCKETS_MAX * sizeof *a.seen); /* what isn't used costs nothing */
+	if (!a.seen)
 		return -ENOMEM;
-	for (unsigned i = 0; i < count; i++)
-		find_owned(&a, i);
-	qsort(a.owners, a.owner_count, sizeof *a.owners, by_inode);
+	find_all_owned(&a, kids);
 	rc = dump(&a);
-	free(a.owners);
+	rc = rc < 0 ? rc : leave_out_peers(&a);
+	if (rc == 0)
+		count_bytes(t, &a, workers);
+	for (unsigned i = 0; i < count; i++)
+		samples[i].net_bytes = workers[i].net_bytes;
+	free(t->seen);
+	t->seen = a.seen;
+	t->count = a.seen_count;
+	t->kids = kids;
 	return rc;
+}
+
+void talks_done(struct talks *t)
+{
+	free(t->seen);
+	t->seen = NULL;
+	t->count = 0;
 }

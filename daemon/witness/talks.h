@@ -4,14 +4,32 @@
 #ifndef LAUNCHD_DAEMON_WITNESS_TALKS_H
 #define LAUNCHD_DAEMON_WITNESS_TALKS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/witness/look_at_worker.h"
 
-/* Adds to each worker's sample its latest connections, but those with the store, whose port is
- * store_port (0: there is none). node: this node's rank, as each has loopback addresses of its own.
- * 0, or negative errno: nothing is known of them. */
-int talks_add(const struct looked *workers, struct worker_sample *samples, unsigned count,
-	unsigned store_port, unsigned node);
+struct socket_seen;
+
+/* What a look needs to know of the one before. Begins as { 0 }. */
+struct talks {
+	unsigned store_port; /* the owner's, as is node; 0: there is no store */
+	unsigned node;       /* this node's rank, as each has loopback addresses of its own */
+
+	/* private: sockets by inode */
+	struct socket_seen *seen;
+	size_t count;
+	bool kids; /* those of children are among them */
+};
+
+/* Adds to each worker's sample its latest connections, but those with the store, and how much went
+ * over all of its sockets. kids: over those of its children, too. 0, or negative errno: nothing is
+ * known of them. */
+int talks_add(struct talks *t, struct looked *workers, struct worker_sample *samples,
+	unsigned count, bool kids);
+
+/* Frees. */
+void talks_done(struct talks *t);
 
 #endif

@@ -75,10 +75,10 @@ static enum detector_news look(struct trial *t, const struct way ways[RANKS])
 			.at_ms = t->now_ms,
 			.state = w->state,
 			.waits = w->waits,
-			.cpu_ms = n * w->cpu_ms,
-			.io_bytes = n * w->io,
+			.main_cpu_ms = n * w->cpu_ms,
+			.main_bytes = n * w->io,
 			.net_bytes = n * w->net,
-			.faults = n * w->faults,
+			.main_faults = n * w->faults,
 			.kid_cpu_ms = n * w->kid_cpu_ms,
 			.kids = w->kids,
 			.dead = w->dead,
@@ -419,7 +419,7 @@ static void test_old_looks(void **state)
 	t.entered_ms = line_ms;
 	t.now_ms += 1000;
 	for (unsigned i = 0; i < RANKS; i++)
-		t.sights[i].now.io_bytes =
+		t.sights[i].now.main_bytes =
 			0; /* the next look shows more, and all that follow the same */
 	assert_int_equal(look_for(&t, hung, 30), NEWS_SUSPECT);
 	assert_true(t.now_ms - line_ms <= 9000);
@@ -456,7 +456,7 @@ static void test_looks_apart(void **state)
 	assert_int_equal(look_for(&t, hung, 30), NEWS_SUSPECT);
 	s = t.sights[3].now;
 	s.at_ms += 13;
-	s.cpu_ms += 10;
+	s.main_cpu_ms += 10;
 	detector_see(&t.d, &s);
 	assert_int_equal(detector_judge(&t.d, t.now_ms + 13), NEWS_NONE);
 	assert_int_equal(t.d.state, DETECTOR_SUSPECT);
@@ -472,7 +472,7 @@ static void test_two_between(void **state)
 	begin(&t, AFTER_MS);
 	assert_int_equal(look_for(&t, hung, 4), NEWS_NONE);
 	s = t.sights[3].now;
-	s.io_bytes += 90000;
+	s.main_bytes += 90000;
 	for (unsigned i = 0; i < 2; i++) {
 		s.at_ms += STEP_MS;
 		detector_see(&t.d, &s);
@@ -637,12 +637,12 @@ static struct hang_finding classify_all(struct rank_sight all[RANKS])
 static void test_not_behind(void **state)
 {
 	static const char *const lines[] = {
-		"rank=0 at=2 state=S wait=futex talk=9de6,13212,13212 talk=cfff,19448,19448 "
+		"rank=0 at=2 state=S wait=futex mcpu=0 talk=9de6,13212,13212 talk=cfff,19448,19448 "
 		"talk=ccc8,13212,13212",
-		"rank=1 at=2 state=S wait=futex talk=71df,13212,13280 talk=9de6,13212,13212",
-		"rank=2 at=2 state=S wait=futex talk=cfff,19448,19448 talk=71df,13280,13212 "
+		"rank=1 at=2 state=S wait=futex mcpu=0 talk=71df,13212,13280 talk=9de6,13212,13212",
+		"rank=2 at=2 state=S wait=futex mcpu=0 talk=cfff,19448,19448 talk=71df,13280,13212 "
 		"talk=de50,13280,13212",
-		"rank=3 at=2 state=S wait=futex talk=de50,13212,13280 talk=ccc8,13212,13212",
+		"rank=3 at=2 state=S wait=futex mcpu=0 talk=de50,13212,13280 talk=ccc8,13212,13212",
 	};
 	struct rank_sight all[RANKS] = { { .looks = 0 } };
 	struct hang_finding f;
@@ -659,10 +659,10 @@ static void test_not_behind(void **state)
 static void test_cut_off(void **state)
 {
 	static const char *const lines[] = {
-		"rank=0 at=2 state=S wait=futex talk=9de6,8100,8000 talk=ccc8,8000,8100",
-		"rank=1 at=2 state=S wait=futex talk=71df,8000,8100,0,1,5 talk=9de6,8000,8100",
+		"rank=0 at=2 state=S wait=futex mcpu=0 talk=9de6,8100,8000 talk=ccc8,8000,8100",
+		"rank=1 at=2 state=S wait=futex mcpu=0 talk=71df,8000,8100,0,1,5 talk=9de6,8000,8100",
 		NULL,
-		"rank=3 at=2 state=S wait=futex talk=de50,8000,8100 talk=ccc8,8100,8000",
+		"rank=3 at=2 state=S wait=futex mcpu=0 talk=de50,8000,8100 talk=ccc8,8100,8000",
 	};
 	struct rank_sight all[RANKS] = { { .looks = 0 } };
 	struct hang_finding f;
@@ -715,12 +715,17 @@ static void test_line(void **state)
 		.at_ms = 81234,
 		.state = 'D',
 		.waits = WAIT_DISK,
-		.cpu_ms = 1,
-		.io_bytes = 2,
-		.net_bytes = 3,
-		.switches = 4,
-		.faults = 5,
-		.kid_cpu_ms = 6,
+		.main_cpu_ms = 1,
+		.main_bytes = 2,
+		.main_faults = 3,
+		.rest_cpu_ms = 4,
+		.read_bytes = 5,
+		.reads = 6,
+		.written_bytes = 7,
+		.writes = 8,
+		.net_bytes = 9,
+		.kid_cpu_ms = 10,
+		.kid_busiest_ms = 11,
 		.kids = 7,
 		.dead = 8,
 		.stuck = 9,
@@ -745,20 +750,22 @@ static void test_line(void **state)
 
 static void test_hostile_line(void **state)
 {
+	static const char old[] = "rank=1 at=1 state=S wait=futex cpu=1 io=2 flt=3";
 	static const char many[] =
 		"rank=1 talk=1,1,1 talk=1 talk=,,,,,, talk=2 talk=3 talk=4 talk=5 "
 		"talk=6 talk=7 talk=8 talk=9 talk=a talk=b talk=c talk=d wait=x "
-		"state=\x1b gpu= cpu=99999999999999999999999 new=1 = x";
+		"state=\x1b gpu= mcpu=99999999999999999999999 new=1 = x";
 	struct worker_sample got;
 
 	(void)state;
 	assert_int_equal(sample_read("", 0, &got), -EINVAL);
 	assert_int_equal(sample_read("quiet", 5, &got), -EINVAL);
+	assert_int_equal(sample_read(old, sizeof old - 1, &got), -EINVAL);
 	assert_int_equal(sample_read(many, sizeof many - 1, &got), 0);
 	assert_int_equal(got.talk_count, TALKS_MAX);
 	assert_int_equal(got.state, '?');
 	assert_int_equal(got.waits, WAIT_OTHER);
-	assert_true(got.cpu_ms == INT64_MAX);
+	assert_true(got.main_cpu_ms == INT64_MAX);
 }
 
 static void test_wchan(void **state)

@@ -118,17 +118,17 @@ static void test_touched(void **state)
 	fd = make_file();
 	w.pid = start(row, fd);
 
-	look_at_worker(&w, (uint64_t)monotonic_ms(), &s);
-	before_ms = s.cpu_ms;
+	look_at_worker(&w, (uint64_t)monotonic_ms(), MEMORY_WATCHED, &s);
+	before_ms = s.main_cpu_ms;
 	assert_true(s.working_set == WORKING_SET_UNKNOWN);
-	for (int i = 0; i < 20 && s.cpu_ms < before_ms + BUSY_ENOUGH_MS; i++) {
+	for (int i = 0; i < 20 && s.main_cpu_ms < before_ms + BUSY_ENOUGH_MS; i++) {
 		pause_ms(500 * (i + 1)); /* longer on a busy machine */
 		read_twice(fd);
-		before_ms = s.cpu_ms;
-		look_at_worker(&w, (uint64_t)monotonic_ms(), &s);
+		before_ms = s.main_cpu_ms;
+		look_at_worker(&w, (uint64_t)monotonic_ms(), MEMORY_WATCHED, &s);
 	}
 	assert_int_equal(s.rank, 3);
-	assert_true(s.cpu_ms > 0);
+	assert_true(s.main_cpu_ms > 0);
 	assert_true(s.working_set >= row->least && s.working_set <= row->most);
 	assert_int_equal(kill(w.pid, SIGKILL), 0);
 	assert_int_equal(waitpid(w.pid, NULL, 0), w.pid);
@@ -141,7 +141,7 @@ static void test_nobody(void **state)
 	struct looked w = { .pid = 0, .rank = 1 };
 
 	(void)state;
-	look_at_worker(&w, 7, &s);
+	look_at_worker(&w, 7, MEMORY_WATCHED, &s);
 	assert_int_equal(s.state, '?');
 	assert_true(s.at_ms == 7 && s.working_set == WORKING_SET_UNKNOWN);
 }

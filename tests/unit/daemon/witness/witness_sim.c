@@ -177,6 +177,11 @@ static const struct worker_sample *look_before(const struct recorded *t, size_t 
 	return NULL;
 }
 
+static uint64_t bytes_of(const struct worker_sample *s)
+{
+	return s->main_bytes + s->read_bytes + s->written_bytes;
+}
+
 /* Whether the looks before this judgement show that somebody has read or written since those
  * before. */
 static bool shows_work(const struct recorded *t, size_t judgement)
@@ -189,7 +194,7 @@ static bool shows_work(const struct recorded *t, size_t judgement)
 		const struct worker_sample *now = look_before(t, judgement, rank);
 		const struct worker_sample *then = look_before(t, before, rank);
 
-		if (now && then && now->io_bytes > then->io_bytes + WORK_BYTES)
+		if (now && then && bytes_of(now) > bytes_of(then) + WORK_BYTES)
 			return true;
 	}
 	return false;
@@ -243,8 +248,15 @@ static size_t read_all(struct recorded *all)
 			if (count == TRACES_MAX || read_head(line, &all[count]) < 0)
 				return 0;
 			count++;
-		} else if (count > 0 && trace_read(line, strcspn(line, "\n"), &s) == 0 &&
-			add_step(&all[count - 1], &s) < 0) {
+		} else if (count == 0) {
+			continue;
+		} else if (trace_read(line, strcspn(line, "\n"), &s) < 0) {
+			if (strncmp(line, "rank=", 5) != 0)
+				continue;
+			(void)fprintf(
+				stderr, "a look of an older launchd, which lacks mcpu: %s", line);
+			return 0;
+		} else if (add_step(&all[count - 1], &s) < 0) {
 			return 0;
 		}
 	}
@@ -296,6 +308,12 @@ static uint64_t part_ms(const struct recorded *t)
 	return t->steps[t->to].at_ms - t->steps[t->from].at_ms;
 }
 
+/* What of counters is lost where a process dies that nobody reaps is not made up for. */
+static uint64_t grown(uint64_t first, uint64_t last)
+{
+	return last > first ? last - first : 0;
+}
+
 /* A look of the part, played for the n-th time again, or behind all of that: by its own clock, so
  * that looks are as far apart as they were. */
 static void go_on(const struct recorded *t, struct worker_sample *s, unsigned n)
@@ -311,13 +329,16 @@ static void go_on(const struct recorded *t, struct worker_sample *s, unsigned n)
 	}
 	go_on_talking(s, first, last, n);
 	s->at_ms += n * (last->at_ms - first->at_ms);
-	s->cpu_ms += n * (last->cpu_ms - first->cpu_ms);
-	s->io_bytes += n * (last->io_bytes - first->io_bytes);
+	s->main_cpu_ms += n * (last->main_cpu_ms - first->main_cpu_ms);
+	s->main_bytes += n * (last->main_bytes - first->main_bytes);
+	s->main_faults += n * (last->main_faults - first->main_faults);
+	s->rest_cpu_ms += n * grown(first->rest_cpu_ms, last->rest_cpu_ms);
+	s->read_bytes += n * grown(first->read_bytes, last->read_bytes);
+	s->reads += n * grown(first->reads, last->reads);
+	s->written_bytes += n * grown(first->written_bytes, last->written_bytes);
+	s->writes += n * grown(first->writes, last->writes);
+	s->kid_cpu_ms += n * grown(first->kid_cpu_ms, last->kid_cpu_ms);
 	s->net_bytes += n * (last->net_bytes - first->net_bytes);
-	s->switches += n * (last->switches - first->switches);
-	s->faults += n * (last->faults - first->faults);
-	if (last->kid_cpu_ms > first->kid_cpu_ms)
-		s->kid_cpu_ms += n * (last->kid_cpu_ms - first->kid_cpu_ms);
 }
 
 static void take_news(struct sim *s, enum detector_news news, uint64_t at_ms)

@@ -29,13 +29,13 @@ static uint64_t now_ms(void)
 }
 
 static void look_once(
-	struct looked *workers, struct worker_sample *samples, unsigned count, unsigned store_port)
+	struct talks *talks, struct looked *workers, struct worker_sample *samples, unsigned count)
 {
 	struct text out = { 0 };
 
 	for (unsigned i = 0; i < count; i++)
-		look_at_worker(&workers[i], now_ms(), &samples[i]);
-	(void)talks_add(workers, samples, count, store_port, 0);
+		look_at_worker(&workers[i], now_ms(), MEMORY_WATCHED, &samples[i]);
+	(void)talks_add(talks, workers, samples, count, true);
 	for (unsigned i = 0; i < count; i++)
 		sample_add(&out, &samples[i]);
 	text_printf(&out, "t=%" PRIu64 " judge\n", now_ms());
@@ -48,7 +48,8 @@ static int look(int argc, char **argv)
 {
 	static struct looked workers[WORKERS_MAX];
 	unsigned seconds = (unsigned)strtoul(argv[2], NULL, 10), count = 0;
-	unsigned store_port = (unsigned)strtoul(argv[3], NULL, 10), ranks = 0;
+	struct talks talks = { .store_port = (unsigned)strtoul(argv[3], NULL, 10) };
+	unsigned ranks = 0;
 	struct worker_sample *samples;
 
 	for (int i = 4; i < argc && count < WORKERS_MAX; i++, count++) {
@@ -65,9 +66,10 @@ static int look(int argc, char **argv)
 	for (unsigned i = 0; i < seconds; i++) {
 		const struct timespec second = { .tv_sec = 1 };
 
-		look_once(workers, samples, count, store_port);
+		look_once(&talks, workers, samples, count);
 		(void)nanosleep(&second, NULL);
 	}
+	talks_done(&talks);
 	free(samples);
 	return 0;
 }
@@ -103,8 +105,10 @@ static int replay(void)
 	int rc = 0;
 
 	while (rc == 0 && getline(&line, &room, stdin) > 0) {
-		if (trace_read(line, strcspn(line, "\n"), &s) < 0)
+		if (trace_read(line, strcspn(line, "\n"), &s) < 0) {
+			rc = strncmp(line, "rank=", 5) == 0 ? -1 : 0; /* of an older launchd */
 			continue;
+		}
 		if (d.ranks == 0)
 			rc = make(&d, &s);
 		if (rc == 0)
