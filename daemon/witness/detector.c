@@ -54,6 +54,8 @@ static enum detector_news move(struct detector *d, uint64_t at_ms)
 		return NEWS_NONE;
 	if (quiet > d->longest_ms)
 		d->longest_ms = quiet;
+	for (unsigned i = 0; i < d->ranks && quiet >= SUSPECT_MS; i++)
+		d->sights[i].left_out = LEFT_OUT;
 	d->moved_ms = at_ms;
 	d->doubted_ms = 0;
 	d->agreed = 0;
@@ -75,14 +77,14 @@ void detector_see(struct detector *d, const struct worker_sample *s)
 {
 	struct rank_sight *r = s->rank < d->ranks ? &d->sights[s->rank] : NULL;
 
-	if (!r || (r->looks > 0 && s->at_ms < r->now.at_ms + LOOKS_APART_MS))
+	if (!r || (r->now.at_ms > 0 && s->at_ms < r->now.at_ms + LOOKS_APART_MS))
 		return;
 	/* of two that come between two judgements the first is not lost: what was done before it
 	 * counts */
-	if (r->looks < 2 || r->judged)
+	if (r->looks < 2 || !r->fresh)
 		r->before = r->now;
 	r->now = *s;
-	r->judged = false;
+	r->fresh = true;
 	if (r->looks < 2)
 		r->looks++;
 }
@@ -118,6 +120,14 @@ void detector_ops(struct detector *d, unsigned rank, const struct rank_ops *ops)
 		return;
 	d->sights[rank].ops = *ops;
 	d->sights[rank].ops.ras_bytes = d->ras_bytes;
+}
+
+static bool have_fresh(const struct detector *d)
+{
+	for (unsigned i = 0; i < d->ranks; i++)
+		if (d->sights[i].fresh)
+			return true;
+	return false;
 }
 
 static bool have_seen_anybody(const struct detector *d)
@@ -207,27 +217,63 @@ static void end_doubt(struct detector *d, uint64_t now_ms)
 	d->doubted_ms = 0;
 }
 
+/* There is one before it, whatever was between them. */
+static bool can_be_rated(const struct rank_sight *r)
+{
+	return r->fresh && r->before.at_ms > 0 && r->now.state != '?' && r->before.state != '?';
+}
+
+/* What they show; nobody knows yet whether the job moves. */
+static struct at_work rate_looks(struct detector *d)
+{
+	ranks_connect(d->sights, d->ranks, d->room);
+	for (unsigned i = 0; i < d->ranks; i++)
+		if (can_be_rated(&d->sights[i]))
+			rank_rate(&d->sights[i]);
+	return ranks_at_work(d->sights, d->ranks);
+}
+
+/* It does, where workers talk, and as something has moved since the look before. What is done at
+ * the end of a long quiet was done in it. */
+static void learn_looks(struct detector *d, bool talk)
+{
+	for (unsigned i = 0; i < d->ranks; i++) {
+		struct rank_sight *r = &d->sights[i];
+
+		if (!can_be_rated(r) || d->no_habits || (!talk && r->looks == 2))
+			continue;
+		if (r->left_out > 0)
+			r->left_out--;
+		else
+			rank_learn(r);
+	}
+}
+
 static void keep_judged(struct detector *d)
 {
 	for (unsigned i = 0; i < d->ranks; i++)
-		d->sights[i].judged = true;
+		d->sights[i].fresh = false;
 }
 
-static enum detector_news judge(struct detector *d, uint64_t now_ms)
+/* A hung job may do something in one look, or another one that ends there. */
+static enum detector_news work(struct detector *d, const struct at_work *w, uint64_t now_ms)
 {
-	enum at_work work;
+	enum detector_news news;
+
+	if (!w->talk && !w->lasts && d->state != DETECTOR_MOVING)
+		return NEWS_NONE;
+	news = w->work ? move(d, now_ms) : moved_by_sockets(d, now_ms);
+	learn_looks(d, w->talk);
+	keep_looks(d, 1);
+	return news;
+}
+
+/* Nobody works. */
+static enum detector_news judge_quiet(struct detector *d, uint64_t now_ms)
+{
 	struct hang_finding f;
 	uint64_t quiet;
 
-	if (!d->began || !have_seen_anybody(d))
-		return NEWS_NONE;
-	ranks_connect(d->sights, d->ranks, d->room);
-	work = anybody_works(d->sights, d->ranks);
-	d->talked = work == SOCKETS_WORK;
-	if (work != NOBODY_WORKS) {
-		keep_looks(d, 1);
-		return work == SOMEBODY_WORKS ? move(d, now_ms) : moved_by_sockets(d, now_ms);
-	}
 	end_doubt(d, now_ms);
 	quiet = detector_quiet_ms(d, now_ms);
 	f = find(d, quiet);
@@ -247,6 +293,20 @@ static enum detector_news judge(struct detector *d, uint64_t now_ms)
 		return NEWS_NONE;
 	detector_goto(d, DETECTOR_CERTAIN);
 	return NEWS_CERTAIN;
+}
+
+static enum detector_news judge(struct detector *d, uint64_t now_ms)
+{
+	struct at_work w;
+
+	if (!d->began)
+		return NEWS_NONE;
+	w = rate_looks(d);
+	d->talked = have_fresh(d) ? w.talk : d->talked;
+	if (w.talk || w.net || w.work)
+		return work(d, &w, now_ms);
+	learn_looks(d, false);
+	return have_seen_anybody(d) ? judge_quiet(d, now_ms) : NEWS_NONE;
 }
 
 enum detector_news detector_judge(struct detector *d, uint64_t now_ms)

@@ -1,9 +1,12 @@
 /* detector.h - says whether a job hangs, of what kind that is, and when it may be acted on. Pure:
  * it is told the time, and what others have seen.
  *
- *   MOVING --nothing moves for SUSPECT_MS, and looks show a hang--> SUSPECT
+ *   MOVING --nothing moves or works for SUSPECT_MS, and looks show a hang--> SUSPECT
  *   SUSPECT --for long enough, see below--> CERTAIN
- *   SUSPECT, CERTAIN --something moves--> MOVING
+ *   SUSPECT, CERTAIN --something moves, or a worker works in some looks in a row--> MOVING
+ *
+ * What moves is a line of output, a step, a change in the store, and workers that talk. What work
+ * is depends on what a rank did while the job moved: see rank_work.h.
  *
  * A healthy worker that sleeps before it tries again looks exactly as a hung one, so CERTAIN has to
  * wait: for after_ms, and for LEARNED times the longest quiet that this job has come back from.
@@ -16,12 +19,13 @@
 struct sm;
 
 enum {
-	SUSPECT_MS = 7000, /* 10 s, less the time until the looks begin and one of them */
+	SUSPECT_MS = 5000, /* 10 s, less what it takes until looks show no more than a mean */
 	SILENT_MS = 60000, /* the same where nothing shows what kind of hang it is */
 	UNSEEN_MS = 5000,  /* longer where not all have been looked at */
 	STOPPED_MS = 60000,
 	LEARNED = 3,
 	DOUBT_MS = 15000, /* until NCCL has told whether what goes over sockets is its own */
+	LEFT_OUT = 2,     /* looks at the end of a long quiet: they are of no job that moves */
 	LOOKS_AGREE = 2,  /* looks in a row that must show the same */
 	/* and more: the kernel counts CPU time in steps of 10 ms, which of 20 ms would be half a
 	   CPU */
@@ -43,6 +47,7 @@ enum detector_news {
 struct detector {
 	/* the owner's, set before the first call; the rest is { 0 } */
 	uint64_t after_ms;
+	bool no_habits;            /* what workers do while the job moves is not learnt */
 	struct rank_sight *sights; /* one of each rank, { 0 } at first */
 	struct talk_end *room;     /* TALKS_MAX for each rank */
 	unsigned ranks;
@@ -52,7 +57,7 @@ struct detector {
 	struct hang_finding finding; /* SUSPECT, CERTAIN */
 	uint64_t moved_ms;           /* when something moved last */
 	uint64_t longest_ms;         /* quiet that was no hang, in this job */
-	bool talked;                 /* workers did, with one another, by the last look */
+	bool talked;                 /* workers did, with one another, by the latest looks */
 
 	/* private */
 	struct hang_finding latest;

@@ -4,82 +4,10 @@
 #include <stdlib.h>
 
 enum {
-	/* what a hung worker does not reach in a second: measured, its threads tick */
-	WORK_IO_BYTES = 256,
-	WORK_NET_BYTES = 4096,
-	WORK_FAULTS = 300,
-	WORK_KID_CPU_MS = 60,
-	BUSY_CPU_MS = 80,
-	THREADS_CPU_MS = 1500, /* several threads compute */
-	/* measured: loops of Python that wait touch up to 0.3 MB of their own, small ones that
-	 * compute 0.9 MB and more */
-	SPIN_BYTES = 640 << 10,
-	GPU_SPIN_BYTES = 2 << 20, /* beside CUDA's threads and where power says the same; a guess */
-	CLOSE_MS = 8,             /* two moments that the kernel's ticks can't order */
-	RAS_ALIVE_MS = 2500,      /* NCCL's RAS sends once a second, over connections of its own */
+	CLOSE_MS = 8,        /* two moments that the kernel's ticks can't order */
+	RAS_ALIVE_MS = 2500, /* NCCL's RAS sends once a second, over connections of its own */
+	LASTING_LOOKS = 3,   /* work of a hung job is seldom in so many, one after the other */
 };
-
-/* --- what each of them does --- */
-
-/* Between the two looks, brought to a second; counters that fell are of other processes now. */
-static uint64_t per_second(const struct rank_sight *r, uint64_t before, uint64_t now)
-{
-	uint64_t ms = r->now.at_ms - r->before.at_ms;
-
-	return now > before ? (now - before) * 1000 / (ms > 0 ? ms : 1) : 0;
-}
-
-#define RATE(r, field) per_second(r, (r)->before.field, (r)->now.field)
-
-/* What NCCL's RAS needs for its answers is no work of the job's. */
-static bool moves_net(const struct rank_sight *r)
-{
-	return RATE(r, net_bytes) >= WORK_NET_BYTES + (uint64_t)r->ops.ras_bytes;
-}
-
-static bool moves_data(const struct rank_sight *r)
-{
-	return RATE(r, main_bytes) + RATE(r, read_bytes) + RATE(r, written_bytes) >=
-		WORK_IO_BYTES ||
-		RATE(r, main_faults) >= WORK_FAULTS;
-}
-
-static bool kids_work(const struct rank_sight *r)
-{
-	return r->now.kids != r->before.kids || r->now.kid_cpu_ms < r->before.kid_cpu_ms ||
-		RATE(r, kid_cpu_ms) >= WORK_KID_CPU_MS;
-}
-
-/* A worker spins for kernels that wait: that is how CUDA waits. Where nobody knows what memory it
- * touches it is taken for such a one. */
-static enum acting acting_by_cpu(const struct rank_sight *r)
-{
-	uint64_t cpu_ms = RATE(r, main_cpu_ms);
-
-	if (cpu_ms < BUSY_CPU_MS)
-		return ACTING_IDLE;
-	if (r->now.gpu == GPU_WAITS || r->ops.ahead)
-		return r->now.working_set <= GPU_SPIN_BYTES ? ACTING_IDLE : ACTING_WORK;
-	if (cpu_ms >= THREADS_CPU_MS || r->now.working_set == WORKING_SET_UNKNOWN)
-		return ACTING_WORK;
-	return r->now.working_set <= SPIN_BYTES ? ACTING_SPIN : ACTING_WORK;
-}
-
-enum acting rank_acting(const struct rank_sight *r)
-{
-	enum acting by_cpu;
-
-	if (r->now.state == 'X')
-		return ACTING_IDLE;
-	if (r->looks < 2 || r->now.state == '?')
-		return ACTING_UNSEEN;
-	if (r->now.gpu == GPU_BUSY || moves_data(r) || kids_work(r))
-		return ACTING_WORK;
-	by_cpu = acting_by_cpu(r);
-	return by_cpu != ACTING_WORK && moves_net(r) ? ACTING_TALK : by_cpu;
-}
-
-/* --- who waits for whom --- */
 
 static bool is_later(uint32_t a_ms, uint32_t b_ms, unsigned by_ms)
 {
@@ -260,17 +188,20 @@ void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room
 			stand_alone(&all[room[i].rank], talk_of(all, &room[i]));
 }
 
-enum at_work anybody_works(const struct rank_sight *all, unsigned count)
+struct at_work ranks_at_work(const struct rank_sight *all, unsigned count)
 {
-	enum at_work found = NOBODY_WORKS;
+	struct at_work found = { .talk = false };
 
 	for (unsigned i = 0; i < count; i++) {
-		enum acting acting = rank_acting(&all[i]);
+		const struct rank_sight *r = &all[i];
+		enum acting acting = rank_acting(r);
 
-		if (acting == ACTING_WORK)
-			return SOMEBODY_WORKS;
-		if (acting == ACTING_TALK || (all[i].looks == 2 && all[i].standing.talks))
-			found = SOCKETS_WORK;
+		if (!r->fresh)
+			continue;
+		found.work |= acting == ACTING_WORK;
+		found.net |= acting == ACTING_NET;
+		found.talk |= r->looks == 2 && r->standing.talks;
+		found.lasts |= r->work.worked >= LASTING_LOOKS;
 	}
 	return found;
 }

@@ -9,16 +9,9 @@
 #ifndef LAUNCHD_DAEMON_WITNESS_RANK_SIGHT_H
 #define LAUNCHD_DAEMON_WITNESS_RANK_SIGHT_H
 
+#include "daemon/witness/rank_work.h"
 #include "daemon/witness/ras_counts.h"
 #include "daemon/witness/sample.h"
-
-enum acting {
-	ACTING_UNSEEN, /* there were no two looks at it yet */
-	ACTING_IDLE,
-	ACTING_TALK, /* it only sends or hears */
-	ACTING_SPIN, /* it uses CPU time, and touches next to no memory */
-	ACTING_WORK,
-};
 
 enum { STORE_KEY_SHOWN = 48 };
 
@@ -37,16 +30,15 @@ struct standing {
 /* What is known of a worker. */
 struct rank_sight {
 	struct worker_sample before, now;
-	unsigned looks;                   /* so far, up to 2 */
-	bool judged;                      /* both looks were */
+	unsigned looks;                   /* since something has moved, up to 2 */
+	bool fresh;                       /* there was no judgement since the latest */
+	unsigned left_out;                /* of its habit, so many looks from now on */
+	struct rank_work work;            /* by looks before and at that judgement */
 	struct standing standing;         /* by ranks_connect() */
 	char awaits[STORE_KEY_SHOWN + 1]; /* a key of the store; "": it waits for none */
 	bool late;           /* its monitor of NCCL asks the store no more, as those of others do */
 	struct rank_ops ops; /* by NCCL */
 };
-
-/* What it did between the two looks. */
-enum acting rank_acting(const struct rank_sight *r);
 
 /* One end of a connection: room for the next function. */
 struct talk_end {
@@ -57,14 +49,16 @@ struct talk_end {
 /* Finds out who talks to whom. room: TALKS_MAX for each of them. */
 void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room);
 
-enum at_work {
-	NOBODY_WORKS,
-	SOCKETS_WORK, /* only that: what NCCL's RAS keeps alive, or workers */
-	SOMEBODY_WORKS,
+/* What a hung job does not do. */
+struct at_work {
+	bool talk; /* workers, with one another */
+	bool net;  /* somebody, with somebody else */
+	bool work;
+	bool lasts; /* net or work in some looks in a row, of one worker */
 };
 
-/* Whether anybody did something that a hung job does not do. */
-enum at_work anybody_works(const struct rank_sight *all, unsigned count);
+/* By the looks that are new. */
+struct at_work ranks_at_work(const struct rank_sight *all, unsigned count);
 
 /* There are two looks at it. */
 bool rank_is_seen(const struct rank_sight *r);

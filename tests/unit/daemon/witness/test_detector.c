@@ -15,7 +15,9 @@ enum { RANKS = 4, AFTER_MS = 60000, STEP_MS = 1000, COMPUTE_MS = 20 };
 struct way {
 	char state;
 	enum waiting_in waits;
-	unsigned cpu_ms, io, kid_cpu_ms, kids, dead, stuck, faults, net;
+	unsigned cpu_ms, io, faults; /* its main thread's */
+	unsigned rest_cpu_ms, kid_cpu_ms, kid_busiest_ms, read, call, written, net; /* its tree's */
+	unsigned kids, dead, stuck;
 	int stop_signal;
 	enum gpu_activity gpu;
 	int64_t working_set;
@@ -32,6 +34,7 @@ struct trial {
 	struct detector d;
 	struct rank_sight sights[RANKS];
 	struct talk_end room[RANKS * TALKS_MAX];
+	struct worker_sample sums[RANKS]; /* what each has done so far */
 	uint64_t now_ms, entered_ms;
 	bool talks; /* the ranks have connections with one another */
 	bool unacked;
@@ -64,33 +67,44 @@ static void add_talk(const struct trial *t, const struct way *ways, unsigned sel
 	};
 }
 
+/* A second more of that. */
+static void go_on(struct worker_sample *s, const struct way *w)
+{
+	s->state = w->state;
+	s->waits = w->waits;
+	s->main_cpu_ms += w->cpu_ms;
+	s->main_bytes += w->io;
+	s->main_faults += w->faults;
+	s->rest_cpu_ms += w->rest_cpu_ms + w->kid_cpu_ms;
+	s->kid_cpu_ms += w->kid_cpu_ms;
+	s->kid_busiest_ms = w->kid_busiest_ms;
+	s->read_bytes += w->read;
+	s->reads += w->call > 0 ? w->read / w->call : 0;
+	s->written_bytes += w->written;
+	s->writes += w->call > 0 ? w->written / w->call : 0;
+	s->net_bytes += w->net;
+	s->kids = w->kids;
+	s->dead = w->dead;
+	s->stuck = w->stuck;
+	s->stop_signal = w->stop_signal;
+	s->gpu = w->gpu;
+	s->working_set = w->working_set > 0 ? w->working_set : WORKING_SET_UNKNOWN;
+}
+
 static enum detector_news look(struct trial *t, const struct way ways[RANKS])
 {
-	uint64_t n = (t->now_ms - 1000000) / STEP_MS + 1;
-
 	t->now_ms += STEP_MS;
 	for (unsigned i = 0; i < RANKS; i++) {
-		const struct way *w = &ways[i];
-		struct worker_sample s = { .rank = i,
-			.at_ms = t->now_ms,
-			.state = w->state,
-			.waits = w->waits,
-			.main_cpu_ms = n * w->cpu_ms,
-			.main_bytes = n * w->io,
-			.net_bytes = n * w->net,
-			.main_faults = n * w->faults,
-			.kid_cpu_ms = n * w->kid_cpu_ms,
-			.kids = w->kids,
-			.dead = w->dead,
-			.stuck = w->stuck,
-			.stop_signal = w->stop_signal,
-			.gpu = w->gpu,
-			.working_set = w->working_set > 0 ? w->working_set : WORKING_SET_UNKNOWN };
+		struct worker_sample *s = &t->sums[i];
 
+		go_on(s, &ways[i]);
+		s->rank = i;
+		s->at_ms = t->now_ms;
+		s->talk_count = 0;
 		for (unsigned side = 1; t->talks && side < RANKS; side += 2)
-			add_talk(t, ways, i, (i + side) % RANKS, &s);
-		detector_see(&t->d, &s);
-		detector_awaits(&t->d, i, w->key ? w->key : "");
+			add_talk(t, ways, i, (i + side) % RANKS, s);
+		detector_see(&t->d, s);
+		detector_awaits(&t->d, i, ways[i].key ? ways[i].key : "");
 	}
 	return detector_judge(&t->d, t->now_ms);
 }
@@ -247,6 +261,186 @@ static void test_benign(void **state)
 	assert_int_equal(look_for(&t, ways, 55), NEWS_NONE);
 }
 
+/* --- by what a rank does while the job moves --- */
+
+/* The job moves for so long, as its ranks talk. */
+static void move_for(struct trial *t, const struct way ways[RANKS], unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds; i++) {
+		t->entered_ms = t->now_ms + STEP_MS / 2;
+		(void)look(t, ways);
+	}
+	assert_int_equal(t->d.state, DETECTOR_MOVING);
+}
+
+#define STEPS(...) \
+	{ \
+		.state = 'R', .waits = WAIT_RUNS, .cpu_ms = 300, .faults = 400, \
+		.working_set = 52000000, __VA_ARGS__ \
+	}
+#define HUNG(w, ...) \
+	{ \
+		.state = 'S', .waits = (w), .odd = true, __VA_ARGS__ \
+	}
+#define SMALL_PROGRAM .rest_cpu_ms = 6, .kid_cpu_ms = 20, .read = 9000, .call = 440
+#define READS_PROC    .kids = 1, .kid_cpu_ms = 90, .kid_busiest_ms = 90, .read = 700000, .call = 1100
+
+/* Rank 1, beside the others: as they move, and then while all is quiet. */
+static const struct habit_row {
+	const char *says;
+	struct way moving, quiet;
+	bool hangs;
+} habits[] = {
+	{ "a thread runs a small program each second", STEPS(SMALL_PROGRAM),
+		HUNG(WAIT_FUTEX, SMALL_PROGRAM), true },
+	{ "that, and a pipe is waited for", STEPS(SMALL_PROGRAM), HUNG(WAIT_PIPE, SMALL_PROGRAM),
+		true },
+	{ "a child samples /proc", STEPS(READS_PROC), HUNG(WAIT_FUTEX, READS_PROC), true },
+	{ "that, and a child is waited for", STEPS(READS_PROC), HUNG(WAIT_CHILD, READS_PROC),
+		true },
+	{ "a thread samples /proc", STEPS(.rest_cpu_ms = 40, .read = 90000, .call = 900),
+		HUNG(WAIT_POLL, .rest_cpu_ms = 40, .read = 90000, .call = 900), true },
+	{ "a thread writes records", STEPS(.written = 3000, .call = 100),
+		HUNG(WAIT_FUTEX, .written = 3000, .call = 100), true },
+	{ "a monitor begins with the hang", STEPS(.kids = 0), HUNG(WAIT_FUTEX, READS_PROC), true },
+	{ "it spins beside a monitor, where steps touch much memory", STEPS(SMALL_PROGRAM),
+		{ .state = 'R',
+			.waits = WAIT_RUNS,
+			.cpu_ms = 990,
+			.working_set = 1900000,
+			.odd = true,
+			SMALL_PROGRAM },
+		true },
+	{ "its loader receives 1 MB/s, as it always does",
+		STEPS(.kids = 1, .net = 1000000, .kid_cpu_ms = 20),
+		HUNG(WAIT_PIPE, .kids = 1, .net = 1000000, .kid_cpu_ms = 20), false },
+	{ "its child receives little, and it polls for that", STEPS(.kids = 1),
+		HUNG(WAIT_POLL, .kids = 1, .net = 9000), false },
+	{ "its loader computes, as it always does",
+		STEPS(.kids = 1, .kid_cpu_ms = 400, .kid_busiest_ms = 400),
+		HUNG(WAIT_POLL, .kids = 1, .kid_cpu_ms = 400, .kid_busiest_ms = 400), false },
+	{ "its loader does more than it did", STEPS(.kids = 1, .kid_cpu_ms = 20),
+		HUNG(WAIT_PIPE, .kids = 1, .kid_cpu_ms = 70), false },
+	{ "a thread reads data, as it always does", STEPS(.read = 300000, .call = 65536),
+		HUNG(WAIT_FUTEX, .read = 300000, .call = 65536), false },
+	{ "its threads compute", STEPS(.kids = 0), HUNG(WAIT_FUTEX, .rest_cpu_ms = 1800), false },
+	{ "it polls, and does a little each time", STEPS(.kids = 0), HUNG(WAIT_SLEEP, .cpu_ms = 40),
+		false },
+};
+
+static void test_habit(void **state)
+{
+	const struct habit_row *row = *state;
+	const struct way step = STEPS(.kids = 0);
+	const struct way moving[RANKS] = { step, row->moving, step, step };
+	const struct way quiet[RANKS] = { WAITING, row->quiet, WAITING, WAITING };
+	struct trial t;
+
+	begin(&t, AFTER_MS);
+	move_for(&t, moving, 9);
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, quiet, 55), row->hangs ? NEWS_SUSPECT : NEWS_NONE);
+	if (!row->hangs)
+		return;
+	assert_true(waited_ms(&t) <= 9000);
+	assert_int_equal(t.d.finding.count, 1);
+	assert_int_equal(t.d.finding.ranks[0], 1);
+	assert_int_equal(look_for(&t, quiet, 300), NEWS_CERTAIN);
+}
+
+/* A line of output shows that it moves, too; the look that it falls into is of a job that does. */
+static void test_habit_by_lines(void **state)
+{
+	const struct way step = STEPS(.kids = 0), monitored = STEPS(READS_PROC);
+	const struct way moving[RANKS] = { step, monitored, step, step };
+	const struct way quiet[RANKS] = { WAITING, HUNG(WAIT_PIPE, READS_PROC), WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	for (unsigned learns = 0; learns < 2; learns++) {
+		begin(&t, AFTER_MS);
+		t.d.no_habits = !learns;
+		t.talks = false;
+		for (unsigned i = 0; i < 9; i++) {
+			assert_int_equal(detector_moved(&t.d, t.now_ms), NEWS_NONE);
+			(void)look(&t, moving);
+		}
+		assert_int_equal(look_for(&t, quiet, 30), learns ? NEWS_SUSPECT : NEWS_NONE);
+	}
+}
+
+/* Of the same loader, waited for a second time: what it did the first time is no habit. */
+static void test_quiet_is_no_habit(void **state)
+{
+	const struct way step = STEPS(.kids = 1);
+	const struct way moving[RANKS] = { step, step, step, step };
+	const struct way quiet[RANKS] = { WAITING, HUNG(WAIT_PIPE, .kids = 1, .kid_cpu_ms = 70),
+		WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	for (unsigned i = 0; i < 3; i++) {
+		move_for(&t, moving, 5);
+		t.entered_ms = t.now_ms;
+		assert_int_equal(look_for(&t, quiet, 15), NEWS_NONE);
+		(void)detector_moved(&t.d, t.now_ms);
+	}
+}
+
+/* One rank spins. A peer's page faults, and pages of its own now and then, are no progress: it
+ * stays suspected, until it is certain. */
+static void test_spin_stays(void **state)
+{
+	const struct way step = STEPS(.kids = 0);
+	const struct way moving[RANKS] = { step, step, step, step };
+	struct way ways[RANKS] = { WAITING,
+		{ .state = 'R', .waits = WAIT_RUNS, .cpu_ms = 990, .odd = true }, WAITING,
+		WAITING };
+	enum detector_news news = NEWS_NONE;
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	move_for(&t, moving, 9);
+	t.entered_ms = t.now_ms;
+	ways[1].working_set = 200000;
+	assert_int_equal(look_for(&t, ways, 9), NEWS_SUSPECT);
+	for (unsigned i = 0; i < 60 && news != NEWS_CERTAIN; i++) {
+		ways[1].working_set = i % 4 == 3 ? 11000000 : 200000;
+		ways[2].faults = i % 7 == 6 ? 900 : 0;
+		ways[3].cpu_ms = i % 5 == 4 ? 80 : 3;
+		news = look(&t, ways);
+		assert_int_not_equal(news, NEWS_CLEARED);
+	}
+	assert_int_equal(news, NEWS_CERTAIN);
+	assert_int_equal(t.d.finding.class, HANG_SPINNING);
+	assert_int_equal(t.d.finding.ranks[0], 1);
+}
+
+/* Work of one rank in three looks in a row clears a suspicion, and less does not; workers that talk
+ * clear it at once. */
+static void test_cleared_by_work(void **state)
+{
+	static const struct way busy[RANKS] = { { .state = 'S', .waits = WAIT_FUTEX, .io = 9000 },
+		{ .state = 'S', .waits = WAIT_SLEEP, .odd = true }, WAITING, WAITING };
+	static const struct way still[RANKS] = { WAITING,
+		{ .state = 'S', .waits = WAIT_SLEEP, .odd = true }, WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	assert_int_equal(look_for(&t, still, 30), NEWS_SUSPECT);
+	assert_int_equal(look_for(&t, busy, 2), NEWS_NONE);
+	assert_int_equal(look_for(&t, still, 2), NEWS_NONE);
+	assert_int_equal(look_for(&t, busy, 2), NEWS_NONE);
+	assert_int_equal(look(&t, busy), NEWS_CLEARED);
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, still, 60), NEWS_SUSPECT);
+	t.entered_ms = t.now_ms + STEP_MS / 2;
+	assert_int_equal(look(&t, still), NEWS_CLEARED);
+}
+
 /* --- what NCCL's RAS tells --- */
 
 static const struct rank_ops even = { .known = true, .still_ms = 4000 };
@@ -343,7 +537,7 @@ static void test_no_ras(void **state)
 		assert_int_equal(look(&t, ways), NEWS_NONE);
 	}
 	/* it answers now: what was before is not taken back */
-	assert_int_equal(look_with_ras(&t, ways, &even, 8), NEWS_NONE);
+	assert_int_equal(look_with_ras(&t, ways, &even, 6), NEWS_NONE);
 	detector_ras(&t.d, 0);
 	assert_int_equal(t.sights[1].ops.known, false);
 }
@@ -481,7 +675,7 @@ static void test_two_between(void **state)
 	assert_true(t.d.moved_ms == s.at_ms);
 }
 
-/* A file system that did not answer for 6 s, and then did, may do so again. */
+/* A file system that did not answer for 4 s, and then did, may do so again. */
 static void test_stalls_again(void **state)
 {
 	static const struct way stalled[RANKS] = { WAITING,
@@ -490,10 +684,10 @@ static void test_stalls_again(void **state)
 
 	(void)state;
 	begin(&t, AFTER_MS);
-	assert_int_equal(look_for(&t, stalled, 6), NEWS_NONE);
+	assert_int_equal(look_for(&t, stalled, 4), NEWS_NONE);
 	assert_int_equal(detector_moved(&t.d, t.now_ms), NEWS_NONE);
 	t.entered_ms = t.now_ms;
-	assert_int_equal(look_for(&t, stalled, 8), NEWS_NONE);
+	assert_int_equal(look_for(&t, stalled, 5), NEWS_NONE);
 	assert_int_equal(look_for(&t, stalled, 3), NEWS_SUSPECT);
 	assert_int_equal(t.d.finding.class, HANG_STOPPED);
 }
@@ -581,6 +775,7 @@ static void test_desync(void **state)
 	struct rank_sight all[3] = { { .looks = 0 } };
 	struct talk_end room[3 * TALKS_MAX];
 	struct hang_finding f;
+	struct at_work w;
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
@@ -601,7 +796,8 @@ static void test_desync(void **state)
 	all[0].now.talks[1] = (struct tcp_talk){ 11, 5132, 5132, 0, 0, 0 };
 	all[0].now.talk_count = 2;
 	ranks_connect(all, 3, room);
-	assert_false(anybody_works(all, 3));
+	w = ranks_at_work(all, 3);
+	assert_false(w.talk || w.net || w.work);
 	hang_classify(all, 3, &f);
 	assert_int_equal(f.class, HANG_DESYNC);
 	assert_int_equal(f.count, 1);
@@ -798,6 +994,11 @@ TESTS(detector)
 
 	SUITE_ROWS(&s, test_suspect, rows);
 	SUITE_ROWS(&s, test_benign, benign);
+	SUITE_ROWS(&s, test_habit, habits);
+	suite_add(&s, "a habit by lines of output", test_habit_by_lines, NULL, NULL);
+	suite_add(&s, "what is done in a long quiet", test_quiet_is_no_habit, NULL, NULL);
+	suite_add(&s, "one that spins stays suspected", test_spin_stays, NULL, NULL);
+	suite_add(&s, "what clears a suspicion", test_cleared_by_work, NULL, NULL);
 	SUITE_ROWS(&s, test_ras, ras_rows);
 	suite_add(&s, "who waits for NCCL spins", test_ras_spins, NULL, NULL);
 	suite_add(&s, "connections without RAS", test_no_ras, NULL, NULL);

@@ -1,0 +1,243 @@
+/* rank_work.c - see rank_work.h. The numbers were measured on jobs that hang and on healthy ones
+ * that are quiet, beside monitors and loaders of many kinds. */
+#include "daemon/witness/rank_work.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "daemon/witness/rank_sight.h"
+
+enum {
+	MEAN_LOOKS = 3,
+	/* what a hung main thread does not reach in a second */
+	MAIN_BYTES = 256,
+	MAIN_FAULTS = 300,
+	MAIN_CPU_MS = 80,
+	MAIN_LITTLE_CPU_MS = 30, /* of a loop that polls, and does something now and then */
+	/* what the tree of one does not reach, whatever its habit */
+	NET_BYTES = 32 << 10,
+	KID_BUSY_MS = 300,
+	KID_BUSY_LOOKS = 2,
+	BIG_BYTES = 256 << 10,
+	/* what it does not exceed its habit by: of who is to serve a main thread that waits for it
+	 */
+	SERVED_CPU_MS = 30,
+	SERVED_BYTES = 4 << 10,
+	/* of anything else */
+	BESIDE_CPU_MS = 150,
+	BESIDE_BIG_BYTES = 64 << 10,
+	BIG_CALL = 8 << 10,
+	/* loops of Python that wait touch up to 0.3 MB of their own, small ones that compute 0.9 MB
+	 * and more; beside monitors a part of what the job does when it moves */
+	SPIN_BYTES = 640 << 10,
+	SPIN_PART = 16,
+	GPU_SPIN_BYTES = 2 << 20, /* beside CUDA's threads and where power says the same; a guess */
+};
+
+/* --- what it does --- */
+
+/* Between the two looks; counters that fell are of other processes now. */
+static uint64_t grown(uint64_t before, uint64_t now)
+{
+	return now > before ? now - before : 0;
+}
+
+static unsigned per_second(const struct rank_sight *r, uint64_t grown)
+{
+	uint64_t ms = r->now.at_ms - r->before.at_ms, rate = grown * 1000 / (ms > 0 ? ms : 1);
+
+	return rate < UINT_MAX ? (unsigned)rate : UINT_MAX;
+}
+
+#define GROWN(r, field) grown((r)->before.field, (r)->now.field)
+#define RATE(r, field)  per_second(r, GROWN(r, field))
+
+static unsigned big(unsigned rate, uint64_t bytes, uint64_t calls)
+{
+	return bytes / BIG_CALL >= calls ? rate : 0;
+}
+
+/* What NCCL's RAS needs for its answers is no work of the job's. */
+static unsigned net_rate(const struct rank_sight *r)
+{
+	unsigned rate = r->standing.talks ? 0 : RATE(r, net_bytes);
+
+	return rate > r->ops.ras_bytes ? rate - r->ops.ras_bytes : 0;
+}
+
+void rank_rate(struct rank_sight *r)
+{
+	struct rank_work *w = &r->work;
+	struct rank_rates *now = w->rates;
+	unsigned read = RATE(r, read_bytes), written = RATE(r, written_bytes);
+	unsigned big_read = big(read, GROWN(r, read_bytes), GROWN(r, reads));
+	unsigned big_written = big(written, GROWN(r, written_bytes), GROWN(r, writes));
+
+	memmove(w->rates + 1, w->rates, (RATES_KEPT - 1) * sizeof *w->rates);
+	w->rated += w->rated < RATES_KEPT;
+	*now = (struct rank_rates){
+		.main_cpu_ms = RATE(r, main_cpu_ms),
+		.main_bytes = RATE(r, main_bytes),
+		.main_faults = RATE(r, main_faults),
+		.net_bytes = net_rate(r),
+		.kid_busiest_ms = r->now.kid_busiest_ms,
+		.working_set = r->now.working_set,
+	};
+	now->rest[HABIT_CPU] = RATE(r, rest_cpu_ms);
+	now->rest[HABIT_KID_CPU] = RATE(r, kid_cpu_ms);
+	now->rest[HABIT_BYTES] = read + written;
+	now->rest[HABIT_WRITTEN] = written;
+	now->rest[HABIT_BIG] = big_read + big_written;
+	now->rest[HABIT_BIG_WRITTEN] = big_written;
+	w->worked =
+		rank_acting(r) == ACTING_WORK || rank_acting(r) == ACTING_NET ? w->worked + 1 : 0;
+}
+
+void rank_learn(struct rank_sight *r)
+{
+	struct rank_work *w = &r->work;
+
+	memcpy(w->habits[w->learnt % HABIT_LOOKS], w->rates->rest, sizeof *w->habits);
+	w->learnt++;
+	if (w->rates->working_set != WORKING_SET_UNKNOWN && w->touched_count < TOUCHED_KEPT)
+		w->touched[w->touched_count++] = w->rates->working_set;
+}
+
+/* --- its habit --- */
+
+/* The most that it has done while the job moved. */
+static uint64_t habit_of(const struct rank_work *w, enum habit h)
+{
+	unsigned known = w->learnt < HABIT_LOOKS ? w->learnt : HABIT_LOOKS, most = 0;
+
+	for (unsigned i = 0; i < known; i++)
+		most = w->habits[i][h] > most ? w->habits[i][h] : most;
+	return most;
+}
+
+/* Of the last looks, the mean of what lies that far inside struct rank_rates. */
+static uint64_t mean_at(const struct rank_work *w, size_t offset)
+{
+	unsigned looks = w->rated < MEAN_LOOKS ? w->rated : MEAN_LOOKS;
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < looks; i++)
+		sum += *(const unsigned *)(const void *)((const char *)&w->rates[i] + offset);
+	return looks > 0 ? sum / looks : 0;
+}
+
+#define MEAN(w, field) mean_at(w, offsetof(struct rank_rates, field))
+
+static bool exceeds(const struct rank_work *w, enum habit h, unsigned least)
+{
+	uint64_t habit = habit_of(w, h);
+
+	return mean_at(w, offsetof(struct rank_rates, rest) + h * sizeof(unsigned)) >
+		least + habit + habit / 2;
+}
+
+/* Of a few values the one in the middle; 0: there is none. */
+static int64_t median(const int64_t *values, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		unsigned below = 0;
+
+		for (unsigned k = 0; k < count; k++)
+			below += values[k] < values[i] || (values[k] == values[i] && k < i);
+		if (below == (count - 1) / 2)
+			return values[i];
+	}
+	return 0;
+}
+
+/* By the least of the last looks: one of them may have fallen on something that was not the loop.
+ * Where nobody knows, it does touch memory. */
+static bool touches_little(const struct rank_work *w)
+{
+	int64_t part = median(w->touched, w->touched_count) / SPIN_PART;
+	int64_t most = part > SPIN_BYTES ? part : SPIN_BYTES;
+
+	for (unsigned i = 0; i < w->rated; i++)
+		if (w->rates[i].working_set != WORKING_SET_UNKNOWN &&
+			w->rates[i].working_set <= most)
+			return true;
+	return false;
+}
+
+/* --- whether that is work --- */
+
+/* A worker spins for kernels that wait: that is how CUDA waits. Where nobody knows what memory it
+ * touches it is taken for such a one. */
+static bool waits_for_gpu(const struct rank_sight *r)
+{
+	return (r->now.gpu == GPU_WAITS || r->ops.ahead) && r->now.working_set <= GPU_SPIN_BYTES;
+}
+
+static bool spins(const struct rank_sight *r)
+{
+	return r->work.rates->main_cpu_ms >= MAIN_CPU_MS && !waits_for_gpu(r) &&
+		touches_little(&r->work);
+}
+
+static bool main_works(const struct rank_sight *r)
+{
+	const struct rank_rates *now = r->work.rates;
+	uint64_t mean_ms = MEAN(&r->work, main_cpu_ms);
+
+	if (now->main_bytes >= MAIN_BYTES || now->main_faults >= MAIN_FAULTS)
+		return true;
+	if (waits_for_gpu(r))
+		return false;
+	return (now->main_cpu_ms >= MAIN_CPU_MS && !touches_little(&r->work)) ||
+		(mean_ms >= MAIN_LITTLE_CPU_MS && mean_ms < MAIN_CPU_MS);
+}
+
+/* Its main thread waits for what others of its tree may bring. */
+static bool is_served(const struct rank_sight *r)
+{
+	enum waiting_in w = r->now.waits;
+
+	return w == WAIT_PIPE || w == WAIT_POLL || w == WAIT_CHILD;
+}
+
+static bool rest_works(const struct rank_sight *r)
+{
+	const struct rank_work *w = &r->work;
+
+	if (is_served(r))
+		return exceeds(w, HABIT_KID_CPU, SERVED_CPU_MS) ||
+			exceeds(w, HABIT_BYTES, SERVED_BYTES) ||
+			exceeds(w, HABIT_WRITTEN, SERVED_BYTES);
+	return (!waits_for_gpu(r) && exceeds(w, HABIT_CPU, BESIDE_CPU_MS)) ||
+		exceeds(w, HABIT_BIG, BESIDE_BIG_BYTES) ||
+		exceeds(w, HABIT_BIG_WRITTEN, BESIDE_BIG_BYTES);
+}
+
+/* So much is work beside anything. */
+static bool works_anyway(const struct rank_work *w)
+{
+	unsigned busy = 0;
+
+	while (busy < w->rated && w->rates[busy].kid_busiest_ms >= KID_BUSY_MS)
+		busy++;
+	return busy >= KID_BUSY_LOOKS || w->rates->rest[HABIT_BIG] >= BIG_BYTES;
+}
+
+static bool moves_net(const struct rank_sight *r)
+{
+	return r->work.rates->net_bytes >= NET_BYTES ||
+		(is_served(r) && MEAN(&r->work, net_bytes) > SERVED_BYTES);
+}
+
+enum acting rank_acting(const struct rank_sight *r)
+{
+	if (r->now.state == 'X')
+		return ACTING_IDLE;
+	if (r->looks < 2 || r->now.state == '?')
+		return ACTING_UNSEEN;
+	if (r->now.gpu == GPU_BUSY || main_works(r) || rest_works(r) || works_anyway(&r->work))
+		return ACTING_WORK;
+	if (moves_net(r))
+		return ACTING_NET;
+	return spins(r) ? ACTING_SPIN : ACTING_IDLE;
+}

@@ -1,0 +1,69 @@
+/* rank_work.h - what a worker does from one look to the next, and whether that is work. Pure.
+ *
+ * A hung main thread does nothing at all; beside it threads and children may go on, as monitors do.
+ * So the main thread is judged by itself, and the rest of its tree by its habit: what it has done
+ * while the job moved. More than that is work, and less than that is none. */
+#ifndef LAUNCHD_DAEMON_WITNESS_RANK_WORK_H
+#define LAUNCHD_DAEMON_WITNESS_RANK_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rank_sight;
+
+/* What the rest of a tree does: of these a habit is known. Big bytes are moved by calls of 8 KB and
+ * more, as data are and /proc is not. */
+enum habit {
+	HABIT_CPU,
+	HABIT_KID_CPU,
+	HABIT_BYTES,
+	HABIT_WRITTEN,
+	HABIT_BIG,
+	HABIT_BIG_WRITTEN,
+	HABITS,
+};
+
+/* From one look to the next, a second. */
+struct rank_rates {
+	unsigned main_cpu_ms, main_bytes, main_faults;
+	unsigned net_bytes; /* 0 where it has talked with other workers */
+	unsigned rest[HABITS];
+	unsigned kid_busiest_ms;
+	int64_t working_set;
+};
+
+enum {
+	RATES_KEPT = 5,
+	HABIT_LOOKS = 60,
+	TOUCHED_KEPT = 3,
+};
+
+struct rank_work {
+	struct rank_rates rates[RATES_KEPT]; /* the latest first */
+	unsigned rated;                      /* of these */
+	unsigned worked;                     /* looks in a row that have shown work */
+
+	/* while the job moved: the latest looks, in a ring, and the memory that was touched */
+	unsigned habits[HABIT_LOOKS][HABITS];
+	unsigned learnt; /* looks so far */
+	int64_t touched[TOUCHED_KEPT];
+	unsigned touched_count;
+};
+
+enum acting {
+	ACTING_UNSEEN, /* there were no two looks at it yet since something moved */
+	ACTING_IDLE,
+	ACTING_NET,  /* it only hears or sends, and not to workers */
+	ACTING_SPIN, /* its main thread uses CPU time, and touches next to no memory */
+	ACTING_WORK,
+};
+
+/* What it did between its two looks; after ranks_connect(). Once for each look. */
+void rank_rate(struct rank_sight *r);
+
+/* The job moved meanwhile: that is its habit. */
+void rank_learn(struct rank_sight *r);
+
+enum acting rank_acting(const struct rank_sight *r);
+
+#endif
