@@ -62,14 +62,13 @@ static bool is_due(struct pace *p, bool quiet)
 	return true;
 }
 
-/* To walk through memory is dear: while the job moves, that of one worker in two looks, and not at
- * once when it is quiet for a moment. */
+/* To walk through memory is dear: while the job moves, that of one worker in two looks. */
 static enum memory_look memory_due(const struct pace *p, unsigned worker, unsigned count)
 {
 	unsigned turn = (p->moving_looks - 1) / PAIR;
 
 	if (p->quiet_looks > 0)
-		return p->quiet_looks > 1 ? MEMORY_WATCHED : MEMORY_LEFT;
+		return MEMORY_WATCHED;
 	return turn % count == worker && turn / count < MEMORY_TRIED_MAX ? MEMORY_TRIED :
 									   MEMORY_LEFT;
 }

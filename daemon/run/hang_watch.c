@@ -242,6 +242,7 @@ void hang_watch_told(struct hang_watch *w, const struct message_hang *told)
 		return;
 	case HANG_ORDER_LOOK:
 		w->looks = true;
+		hang_look_quiet(&w->look, true); /* its next look may come before the next tick */
 		return;
 	case HANG_ORDER_SUSPECT:
 	case HANG_ORDER_CLEARED:

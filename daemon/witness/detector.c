@@ -27,7 +27,7 @@ void detector_begin(struct detector *d, uint64_t now_ms)
 	memset(d->sights, 0, d->ranks * sizeof *d->sights);
 	d->latest = (struct hang_finding){ .class = HANG_NONE };
 	d->agreed = 0;
-	d->doubted_ms = 0;
+	d->unsure = UNSURE_NOT;
 	d->ras_bytes = 0;
 	d->moved_ms = now_ms;
 	d->began = true;
@@ -57,7 +57,7 @@ static enum detector_news move(struct detector *d, uint64_t at_ms)
 	for (unsigned i = 0; i < d->ranks && quiet >= SUSPECT_MS; i++)
 		d->sights[i].left_out = LEFT_OUT;
 	d->moved_ms = at_ms;
-	d->doubted_ms = 0;
+	d->unsure = UNSURE_NOT;
 	d->agreed = 0;
 	d->latest = (struct hang_finding){ .class = HANG_NONE };
 	if (d->state == DETECTOR_MOVING)
@@ -198,23 +198,34 @@ static enum detector_news suspect(struct detector *d, uint64_t quiet)
 	return NEWS_SUSPECT;
 }
 
-/* Sockets work: the workers', or those of NCCL's RAS, which says itself a few seconds later that
- * nothing moves. */
-static enum detector_news moved_by_sockets(struct detector *d, uint64_t now_ms)
+static enum detector_news move_doubted(struct detector *d, enum unsure why, uint64_t now_ms)
 {
-	uint64_t before = d->doubted_ms > 0 ? d->doubted_ms : d->moved_ms;
+	uint64_t before = d->unsure == why ? d->doubted_ms : d->moved_ms;
 	enum detector_news news = move(d, now_ms);
 
-	d->doubted_ms = d->ras_bytes > 0 ? 0 : before;
+	d->unsure = why;
+	d->doubted_ms = before;
 	return news;
 }
 
-/* They don't any more: had they, at all? */
+static bool somebody_spins(const struct detector *d)
+{
+	for (unsigned i = 0; i < d->ranks; i++)
+		if (rank_acting(&d->sights[i]) == ACTING_SPIN)
+			return true;
+	return false;
+}
+
+/* Nobody works any more: had they, at all? NCCL's RAS says itself a few seconds later that nothing
+ * moves. */
 static void end_doubt(struct detector *d, uint64_t now_ms)
 {
-	if (d->ras_bytes > 0 && d->doubted_ms > 0 && now_ms - d->doubted_ms < DOUBT_MS)
+	bool unfounded = (d->unsure == UNSURE_NET && d->ras_bytes > 0) ||
+		(d->unsure == UNSURE_CPU && somebody_spins(d));
+
+	if (unfounded && now_ms - d->doubted_ms < DOUBT_MS)
 		d->moved_ms = d->doubted_ms;
-	d->doubted_ms = 0;
+	d->unsure = UNSURE_NOT;
 }
 
 /* There is one before it, whatever was between them. */
@@ -262,7 +273,12 @@ static enum detector_news work(struct detector *d, const struct at_work *w, uint
 
 	if (!w->talk && !w->lasts && d->state != DETECTOR_MOVING)
 		return NEWS_NONE;
-	news = w->work ? move(d, now_ms) : moved_by_sockets(d, now_ms);
+	if (!w->work && !w->net && !w->talk)
+		news = move_doubted(d, UNSURE_CPU, now_ms);
+	else if (!w->work && !w->cpu && d->ras_bytes == 0)
+		news = move_doubted(d, UNSURE_NET, now_ms);
+	else
+		news = move(d, now_ms);
 	learn_looks(d, w->talk);
 	keep_looks(d, 1);
 	return news;
@@ -303,7 +319,7 @@ static enum detector_news judge(struct detector *d, uint64_t now_ms)
 		return NEWS_NONE;
 	w = rate_looks(d);
 	d->talked = have_fresh(d) ? w.talk : d->talked;
-	if (w.talk || w.net || w.work)
+	if (w.talk || w.net || w.cpu || w.work)
 		return work(d, &w, now_ms);
 	learn_looks(d, false);
 	return have_seen_anybody(d) ? judge_quiet(d, now_ms) : NEWS_NONE;

@@ -24,7 +24,7 @@ enum {
 	UNSEEN_MS = 5000,  /* longer where not all have been looked at */
 	STOPPED_MS = 60000,
 	LEARNED = 3,
-	DOUBT_MS = 15000, /* until NCCL has told whether what goes over sockets is its own */
+	DOUBT_MS = 15000, /* until it is known what work was worth: see below */
 	LEFT_OUT = 2,     /* looks at the end of a long quiet: they are of no job that moves */
 	LOOKS_AGREE = 2,  /* looks in a row that must show the same */
 	/* and more: the kernel counts CPU time in steps of 10 ms, which of 20 ms would be half a
@@ -44,6 +44,13 @@ enum detector_news {
 	NEWS_CERTAIN,
 };
 
+/* Why what seemed to be work may have been none. */
+enum unsure {
+	UNSURE_NOT,
+	UNSURE_NET, /* only sockets work: perhaps those of NCCL's RAS, which has not answered yet */
+	UNSURE_CPU, /* a worker uses CPU time: perhaps it spins, which later looks show */
+};
+
 struct detector {
 	/* the owner's, set before the first call; the rest is { 0 } */
 	uint64_t after_ms;
@@ -61,7 +68,8 @@ struct detector {
 
 	/* private */
 	struct hang_finding latest;
-	uint64_t doubted_ms; /* moved_ms before sockets alone seemed to work; 0: they don't */
+	enum unsure unsure;
+	uint64_t doubted_ms; /* moved_ms before that */
 	uint32_t ras_bytes;
 	unsigned agreed; /* looks in a row that have shown `latest` */
 	bool began;

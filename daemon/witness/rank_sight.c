@@ -200,6 +200,7 @@ struct at_work ranks_at_work(const struct rank_sight *all, unsigned count)
 			continue;
 		found.work |= acting == ACTING_WORK;
 		found.net |= acting == ACTING_NET;
+		found.cpu |= acting == ACTING_RUNS;
 		found.talk |= r->looks == 2 && r->standing.talks;
 		found.lasts |= r->work.worked >= LASTING_LOOKS;
 	}

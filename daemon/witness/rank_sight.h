@@ -53,8 +53,9 @@ void ranks_connect(struct rank_sight *all, unsigned count, struct talk_end *room
 struct at_work {
 	bool talk; /* workers, with one another */
 	bool net;  /* somebody, with somebody else */
+	bool cpu;  /* somebody, who perhaps spins */
 	bool work;
-	bool lasts; /* net or work in some looks in a row, of one worker */
+	bool lasts; /* one of these but talk, in some looks in a row, by one worker */
 };
 
 /* By the looks that are new. */

@@ -65,6 +65,11 @@ static unsigned net_rate(const struct rank_sight *r)
 	return rate > r->ops.ras_bytes ? rate - r->ops.ras_bytes : 0;
 }
 
+static bool is_work(enum acting a)
+{
+	return a == ACTING_WORK || a == ACTING_NET || a == ACTING_RUNS;
+}
+
 void rank_rate(struct rank_sight *r)
 {
 	struct rank_work *w = &r->work;
@@ -89,8 +94,7 @@ void rank_rate(struct rank_sight *r)
 	now->rest[HABIT_WRITTEN] = written;
 	now->rest[HABIT_BIG] = big_read + big_written;
 	now->rest[HABIT_BIG_WRITTEN] = big_written;
-	w->worked =
-		rank_acting(r) == ACTING_WORK || rank_acting(r) == ACTING_NET ? w->worked + 1 : 0;
+	w->worked = is_work(rank_acting(r)) ? w->worked + 1 : 0;
 }
 
 void rank_learn(struct rank_sight *r)
@@ -150,18 +154,24 @@ static int64_t median(const int64_t *values, unsigned count)
 	return 0;
 }
 
+enum touching { TOUCH_UNKNOWN, TOUCH_LITTLE, TOUCH_MUCH };
+
 /* By the least of the last looks: one of them may have fallen on something that was not the loop.
- * Where nobody knows, it does touch memory. */
-static bool touches_little(const struct rank_work *w)
+ */
+static enum touching touching(const struct rank_work *w)
 {
 	int64_t part = median(w->touched, w->touched_count) / SPIN_PART;
 	int64_t most = part > SPIN_BYTES ? part : SPIN_BYTES;
+	enum touching found = TOUCH_UNKNOWN;
 
-	for (unsigned i = 0; i < w->rated; i++)
-		if (w->rates[i].working_set != WORKING_SET_UNKNOWN &&
-			w->rates[i].working_set <= most)
-			return true;
-	return false;
+	for (unsigned i = 0; i < w->rated; i++) {
+		if (w->rates[i].working_set == WORKING_SET_UNKNOWN)
+			continue;
+		if (w->rates[i].working_set <= most)
+			return TOUCH_LITTLE;
+		found = TOUCH_MUCH;
+	}
+	return found;
 }
 
 /* --- whether that is work --- */
@@ -173,23 +183,29 @@ static bool waits_for_gpu(const struct rank_sight *r)
 	return (r->now.gpu == GPU_WAITS || r->ops.ahead) && r->now.working_set <= GPU_SPIN_BYTES;
 }
 
-static bool spins(const struct rank_sight *r)
+/* Of its main thread's CPU time alone. A loop that polls uses little of it, and does so all the
+ * time. */
+static enum acting acting_by_cpu(const struct rank_sight *r)
 {
-	return r->work.rates->main_cpu_ms >= MAIN_CPU_MS && !waits_for_gpu(r) &&
-		touches_little(&r->work);
+	static const enum acting by[] = {
+		[TOUCH_UNKNOWN] = ACTING_RUNS,
+		[TOUCH_LITTLE] = ACTING_SPIN,
+		[TOUCH_MUCH] = ACTING_WORK,
+	};
+	enum touching touches = touching(&r->work);
+
+	if (waits_for_gpu(r))
+		return ACTING_IDLE;
+	if (r->work.rates->main_cpu_ms >= MAIN_CPU_MS)
+		return by[touches];
+	return touches != TOUCH_LITTLE && MEAN(&r->work, main_cpu_ms) >= MAIN_LITTLE_CPU_MS ?
+		ACTING_WORK :
+		ACTING_IDLE;
 }
 
-static bool main_works(const struct rank_sight *r)
+static bool moves_data(const struct rank_rates *now)
 {
-	const struct rank_rates *now = r->work.rates;
-	uint64_t mean_ms = MEAN(&r->work, main_cpu_ms);
-
-	if (now->main_bytes >= MAIN_BYTES || now->main_faults >= MAIN_FAULTS)
-		return true;
-	if (waits_for_gpu(r))
-		return false;
-	return (now->main_cpu_ms >= MAIN_CPU_MS && !touches_little(&r->work)) ||
-		(mean_ms >= MAIN_LITTLE_CPU_MS && mean_ms < MAIN_CPU_MS);
+	return now->main_bytes >= MAIN_BYTES || now->main_faults >= MAIN_FAULTS;
 }
 
 /* Its main thread waits for what others of its tree may bring. */
@@ -231,13 +247,15 @@ static bool moves_net(const struct rank_sight *r)
 
 enum acting rank_acting(const struct rank_sight *r)
 {
+	enum acting by_cpu;
+
 	if (r->now.state == 'X')
 		return ACTING_IDLE;
 	if (r->looks < 2 || r->now.state == '?')
 		return ACTING_UNSEEN;
-	if (r->now.gpu == GPU_BUSY || main_works(r) || rest_works(r) || works_anyway(&r->work))
+	if (r->now.gpu == GPU_BUSY || moves_data(r->work.rates) || rest_works(r) ||
+		works_anyway(&r->work))
 		return ACTING_WORK;
-	if (moves_net(r))
-		return ACTING_NET;
-	return spins(r) ? ACTING_SPIN : ACTING_IDLE;
+	by_cpu = acting_by_cpu(r);
+	return by_cpu != ACTING_WORK && moves_net(r) ? ACTING_NET : by_cpu;
 }

@@ -54,6 +54,7 @@ enum acting {
 	ACTING_UNSEEN, /* there were no two looks at it yet since something moved */
 	ACTING_IDLE,
 	ACTING_NET,  /* it only hears or sends, and not to workers */
+	ACTING_RUNS, /* its main thread uses CPU time, and nobody knows yet what it touches */
 	ACTING_SPIN, /* its main thread uses CPU time, and touches next to no memory */
 	ACTING_WORK,
 };

@@ -418,6 +418,28 @@ static void test_spin_stays(void **state)
 	assert_int_equal(t.d.finding.ranks[0], 1);
 }
 
+/* What a loop touches is known later than that it runs: the time until then was no work. */
+static void test_spin_known_late(void **state)
+{
+	const struct way step = STEPS(.kids = 0);
+	const struct way moving[RANKS] = { step, step, step, step };
+	struct way ways[RANKS] = { WAITING,
+		{ .state = 'R', .waits = WAIT_RUNS, .cpu_ms = 990, .odd = true }, WAITING,
+		WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	move_for(&t, moving, 9);
+	for (unsigned i = 0; i < RANKS; i++)
+		t.sights[i].work.rated = 0; /* what it touched is long ago */
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, ways, 4), NEWS_NONE);
+	ways[1].working_set = 200000;
+	assert_int_equal(look_for(&t, ways, 3), NEWS_SUSPECT);
+	assert_int_equal(t.d.finding.class, HANG_SPINNING);
+}
+
 /* Work of one rank in three looks in a row clears a suspicion, and less does not; workers that talk
  * clear it at once. */
 static void test_cleared_by_work(void **state)
@@ -998,6 +1020,8 @@ TESTS(detector)
 	suite_add(&s, "a habit by lines of output", test_habit_by_lines, NULL, NULL);
 	suite_add(&s, "what is done in a long quiet", test_quiet_is_no_habit, NULL, NULL);
 	suite_add(&s, "one that spins stays suspected", test_spin_stays, NULL, NULL);
+	suite_add(
+		&s, "what one that spins touches is known late", test_spin_known_late, NULL, NULL);
 	suite_add(&s, "what clears a suspicion", test_cleared_by_work, NULL, NULL);
 	SUITE_ROWS(&s, test_ras, ras_rows);
 	suite_add(&s, "who waits for NCCL spins", test_ras_spins, NULL, NULL);
