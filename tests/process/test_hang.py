@@ -6,6 +6,8 @@ import re
 import signal
 import socket
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -17,9 +19,9 @@ from together import Cluster, errors, exit_codes, free_ports, warnings
 HOST = socket.gethostname()
 
 # Rank 0 hears all others, then answers them. Before a step each does what its file `trouble` says,
-# for as long as that is there.
+# for as long as that is there; all the time, beside that, what its variable BESIDE.RANK says.
 WORKER = '''
-import contextlib, os, pathlib, socket, sys, time
+import contextlib, mmap, multiprocessing, os, pathlib, socket, subprocess, sys, threading, time
 rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
 place, port = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 trouble = place / f'trouble.{rank}'
@@ -36,6 +38,47 @@ else:
     peers = [socket.create_connection(('127.0.0.1', port))]
 (place / f'new.{rank}').write_text(str(os.getpid()))
 (place / f'new.{rank}').rename(place / f'pid.{rank}')
+def runs_programs():
+    while True:
+        subprocess.run(['/bin/true'])
+        time.sleep(1)
+def samples():
+    while True:
+        for path in pathlib.Path('/proc').glob('[0-9]*/status'):
+            with contextlib.suppress(OSError):
+                path.read_text()
+        time.sleep(1)
+def faults():
+    while True:
+        with mmap.mmap(-1, 8 << 20) as room:
+            touch(room)
+        time.sleep(3)
+def touch(room):
+    for at in range(0, len(room), 4096):
+        room[at] = 1
+def spin():
+    room, last = bytearray(8 << 20), time.monotonic()
+    while True:
+        if time.monotonic() - last > 5:
+            touch(room)  # now and then
+            last = time.monotonic()
+def load(port):
+    def receive():
+        loader = socket.create_connection(('127.0.0.1', port))
+        while loader.recv(1 << 20):
+            pass
+        os.write(filled, b'.')
+    ready, filled = os.pipe()
+    fork.Process(target=receive).start()
+    os.read(ready, 1)
+    trouble.unlink()
+fork = multiprocessing.get_context('fork')
+beside = os.environ.get(f'BESIDE_{rank}', '')
+if beside == 'child samples':
+    fork.Process(target=samples, daemon=True).start()
+elif beside:
+    threading.Thread(target={'runs programs': runs_programs, 'samples': samples, 'faults': faults}[beside],
+                     daemon=True).start()
 def step(last):
     word = b'e' if last else b'g'
     if rank == 0:
@@ -49,8 +92,9 @@ def step(last):
 while True:
     while trouble.exists():
         if trouble.read_text() == 'spin':
-            while True:
-                pass
+            spin()
+        elif trouble.read_text().startswith('load'):
+            load(int(trouble.read_text().split()[1]))
         else:
             time.sleep(1000 if trouble.read_text() == 'sleep' else 0.05)
     if step(end.exists()):
@@ -175,6 +219,58 @@ def test_restart_counts_as_a_failure(job, place):
     [kept] = (place.path / 'box').iterdir()
     assert ('launchd: warning: the job hung; restart 1 of at most 1 starts now\n'
             f'launchd: warning: evidence: launchd --explain {kept}\n') in result.err
+
+
+def looks_at(place, rank):
+    trace = place.path / 'trace'
+    return trace.exists() and trace.read_text().count(f'rank={rank} ')
+
+
+@pytest.mark.parametrize('beside', ['runs programs', 'samples', 'child samples'])
+def test_a_hang_beside_what_always_goes_on(job, place, beside):
+    """A monitor is no sign of life: it does the same while the job moves."""
+    one = job('--on-hang=report', f'--hang-trace={place.path}/trace', env={'BESIDE_2': beside})
+    until(lambda: looks_at(place, 2) > 5, 'looks at a job that moves')
+    one.trouble(2, 'sleep')
+    hang = one.await_hang('suspect')
+    assert (hang['class'], hang['ranks']) == ('outside', [2])
+    one.cluster.jobs[0].signal(signal.SIGTERM)
+    assert one.end()[0].rc == 143
+    assert [event['state'] for event in one.hangs()] == ['suspect']
+
+
+def test_one_that_spins_is_ended(job):
+    """One rank's CPU time is no progress, even if it touches memory now and then; neither are page
+    faults of a peer."""
+    one = job('--on-hang=stop', '--on-hang-after=10', env={'BESIDE_1': 'faults'})
+    one.trouble(2, 'spin')
+    [result] = one.cluster.end()
+    assert result.rc == 121
+    events = of(one.events(), 'hang')
+    assert [event['state'] for event in events] == ['suspect', 'certain']
+    assert (events[-1]['class'], events[-1]['ranks']) == ('spinning', [2])
+
+
+def send_slowly(listener, seconds):
+    """1 MB/s to whoever comes."""
+    with listener.accept()[0] as peer:
+        for _ in range(8 * seconds):
+            peer.sendall(bytes(125_000))
+            time.sleep(0.125)
+
+
+def test_a_loader_that_receives_is_no_hang(job):
+    """A rank waits for its child, which uses no CPU time and reads no file: what comes over the
+    child's socket is work."""
+    one = job('--on-hang=stop', '--on-hang-after=10')
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        sends = threading.Thread(target=send_slowly, args=[listener, 18])
+        sends.start()
+        one.trouble(1, f'load {listener.getsockname()[1]}')
+        sends.join()
+    until(lambda: not (one.place.path / 'trouble.1').exists(), 'the data')
+    assert one.end()[0].rc == 0
+    assert not one.hangs()
 
 
 def test_dump_keeps_what_can_be_known_and_the_job_goes_on(job, place):
