@@ -84,7 +84,7 @@ static void look_once(
 		look_at_worker(&l->workers[i], now_ms(), memory_due(p, i, l->count), &samples[i]);
 		samples[i].gpu = l->gpus ? hang_gpus_tell(l->gpus, i) : GPU_NONE;
 	}
-	(void)talks_add(&l->talks, l->workers, samples, l->count, p->quiet_looks > 0);
+	(void)talks_add(&l->talks, l->workers, samples, l->count);
 	for (unsigned i = 0; i < l->count; i++)
 		sample_add(out, &samples[i]);
 	rounds_tell(&s->rounds, l->room, out, now_ms());

@@ -118,8 +118,8 @@ static uint64_t rest_of(uint64_t all, uint64_t part)
 	return all > part ? all - part : 0;
 }
 
-/* Its main thread by itself, and its other threads with all children that were reaped: these the
- * kernel adds to their parent. */
+/* Its main thread alone, and its other threads with all children that were reaped: the kernel adds
+ * these to their parent. */
 static void look_at_threads(pid_t pid, const struct stat_line *line, struct worker_sample *s)
 {
 	char stat[32], io[32];

@@ -6,8 +6,8 @@
  *   ws=49152 talk=9f3c11aa0b7e52d3,5564,5584,0,0,0
  *
  * (one line). Keys may come in any order; unknown ones are skipped, so that an older reader reads
- * what a newer one has written. A line without mcpu was written before launchd looked at the main
- * thread by itself: it says too little, and is not read. */
+ * what a newer one has written. A line without mcpu is of a launchd that did not look at the main
+ * thread alone: it is refused. */
 #ifndef LAUNCHD_DAEMON_WITNESS_SAMPLE_H
 #define LAUNCHD_DAEMON_WITNESS_SAMPLE_H
 
@@ -66,7 +66,7 @@ struct worker_sample {
 	uint64_t rest_cpu_ms, read_bytes, reads, written_bytes, writes;
 	uint64_t kid_cpu_ms; /* of these, what the processes have used */
 	/* over TCP, both ways, since it was looked at first; without what goes to the store and to
-	 * other workers of this node. Those of its children count while the job is quiet */
+	 * other workers of this node */
 	uint64_t net_bytes;
 	unsigned kid_busiest_ms; /* CPU time of the busiest child since the last look, a second */
 	unsigned kids;           /* processes below it */

@@ -84,7 +84,7 @@ static int by_inode(const void *a, const void *b)
 	return (int)x->kids - (int)y->kids;
 }
 
-/* A child inherits its parent's: each is to be there once. */
+/* A child inherits its parent's sockets: keeps each once. */
 static void sort_owned(struct socket_dump *a)
 {
 	size_t kept = 0;
@@ -321,23 +321,20 @@ static int leave_out_peers(struct socket_dump *a)
 	return 0;
 }
 
-/* Since the look before. Of a socket that was not there all that went over it; but where nobody
- * looked for it, that may be old. */
+/* Since the look before: of a socket that was not there, all that went over it. */
 static void count_bytes(const struct talks *t, const struct socket_dump *a, struct looked *workers)
 {
-	for (size_t i = 0; i < a->seen_count; i++) {
+	for (size_t i = 0; i < a->seen_count && t->seen; i++) {
 		const struct socket_seen *now = &a->seen[i];
 		const struct socket_seen *before = find_seen(t->seen, t->count, now->inode);
-		bool looked = t->seen && (!now->kids || t->kids);
+		uint64_t old = before ? before->bytes : 0;
 
-		if (now->told && before && now->bytes > before->bytes)
-			workers[now->worker].net_bytes += now->bytes - before->bytes;
-		else if (now->told && !before && looked)
-			workers[now->worker].net_bytes += now->bytes;
+		if (now->told && now->bytes > old)
+			workers[now->worker].net_bytes += now->bytes - old;
 	}
 }
 
-static void find_all_owned(struct socket_dump *a, bool kids)
+static void find_all_owned(struct socket_dump *a)
 {
 	for (unsigned i = 0; i < a->count; i++) {
 		const struct looked *w = &a->workers[i];
@@ -345,14 +342,14 @@ static void find_all_owned(struct socket_dump *a, bool kids)
 
 		find_owned(a, w->pid, &whose);
 		whose.kids = true;
-		for (unsigned k = 0; kids && k < w->kid_count; k++)
+		for (unsigned k = 0; k < w->kid_count; k++)
 			find_owned(a, w->kids[k].pid, &whose);
 	}
 	sort_owned(a);
 }
 
-int talks_add(struct talks *t, struct looked *workers, struct worker_sample *samples,
-	unsigned count, bool kids)
+int talks_add(
+	struct talks *t, struct looked *workers, struct worker_sample *samples, unsigned count)
 {
 	struct socket_dump a = { workers, samples, count, t->store_port, t->node, NULL, 0 };
 	int rc;
@@ -360,18 +357,21 @@ int talks_add(struct talks *t, struct looked *workers, struct worker_sample *sam
 	a.seen = malloc(SOCKETS_MAX * sizeof *a.seen); /* what isn't used costs nothing */
 	if (!a.seen)
 		return -ENOMEM;
-	find_all_owned(&a, kids);
+	find_all_owned(&a);
 	rc = dump(&a);
 	rc = rc < 0 ? rc : leave_out_peers(&a);
 	if (rc == 0)
 		count_bytes(t, &a, workers);
 	for (unsigned i = 0; i < count; i++)
 		samples[i].net_bytes = workers[i].net_bytes;
-	free(t->seen);
+	talks_done(t);
+	if (rc < 0) { /* what it has is no look to count from */
+		free(a.seen);
+		return rc;
+	}
 	t->seen = a.seen;
 	t->count = a.seen_count;
-	t->kids = kids;
-	return rc;
+	return 0;
 }
 
 void talks_done(struct talks *t)

@@ -14,20 +14,19 @@ struct socket_seen;
 
 /* What a look needs to know of the one before. Begins as { 0 }. */
 struct talks {
-	unsigned store_port; /* the owner's, as is node; 0: there is no store */
-	unsigned node;       /* this node's rank, as each has loopback addresses of its own */
+	/* the owner's */
+	unsigned store_port; /* 0: there is no store */
+	unsigned node;       /* this node's rank: each node has its own loopback addresses */
 
 	/* private: sockets by inode */
 	struct socket_seen *seen;
 	size_t count;
-	bool kids; /* those of children are among them */
 };
 
-/* Adds to each worker's sample its latest connections, but those with the store, and how much went
- * over all of its sockets. kids: over those of its children, too. 0, or negative errno: nothing is
- * known of them. */
-int talks_add(struct talks *t, struct looked *workers, struct worker_sample *samples,
-	unsigned count, bool kids);
+/* Adds to each worker's sample its latest connections without the store's, and how many bytes went
+ * over its own sockets and its children's. 0, or negative errno: then both are unknown. */
+int talks_add(
+	struct talks *t, struct looked *workers, struct worker_sample *samples, unsigned count);
 
 /* Frees. */
 void talks_done(struct talks *t);

@@ -2,6 +2,7 @@
 #include "daemon/witness/look_at_worker.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,65 @@ static void test_touched(void **state)
 	(void)close(fd);
 }
 
+/* A thread and a child that has ended do much, and the main thread waits. */
+static void *work_beside(void *unused)
+{
+	pid_t pid;
+
+	(void)unused;
+	for (;;) {
+		int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+		char text[512];
+
+		while (read(fd, text, sizeof text) > 0)
+			;
+		(void)close(fd);
+		pid = fork();
+		if (pid == 0) {
+			for (volatile unsigned turns = 0; turns < 20000000; turns++)
+				;
+			_exit(0);
+		}
+		(void)waitpid(pid, NULL, 0);
+	}
+	return NULL;
+}
+
+static void test_main_thread(void **state)
+{
+	struct looked w = { .rank = 1 };
+	struct worker_sample first, s;
+	pthread_t thread;
+
+	(void)state;
+	w.pid = fork();
+	if (w.pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)pthread_create(&thread, NULL, work_beside, NULL);
+		(void)pthread_join(thread, NULL);
+		_exit(1);
+	}
+	for (int i = 0; i < 100; i++) { /* until it has begun */
+		pause_ms(50);
+		look_at_worker(&w, (uint64_t)monotonic_ms(), MEMORY_LEFT, &first);
+		if (first.kid_cpu_ms > 0 && first.read_bytes > 0)
+			break;
+	}
+	s = first;
+	for (int i = 0; i < 100 && (s.kid_cpu_ms < first.kid_cpu_ms + 50 || s.kids == 0); i++) {
+		pause_ms(50);
+		look_at_worker(&w, (uint64_t)monotonic_ms(), MEMORY_LEFT, &s);
+	}
+	assert_true(s.kid_cpu_ms >= first.kid_cpu_ms + 50);
+	assert_true(s.rest_cpu_ms >= s.kid_cpu_ms);
+	assert_true(s.read_bytes > first.read_bytes && s.reads > first.reads);
+	assert_true(s.main_cpu_ms == first.main_cpu_ms);
+	assert_true(s.main_bytes == first.main_bytes && s.main_faults == first.main_faults);
+	assert_int_equal(s.waits, WAIT_FUTEX);
+	assert_int_equal(kill(w.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(w.pid, NULL, 0), w.pid);
+}
+
 static void test_nobody(void **state)
 {
 	struct worker_sample s;
@@ -151,6 +211,7 @@ TESTS(look_at_worker)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_touched, rows);
+	suite_add(&s, "its main thread waits, beside others", test_main_thread, NULL, NULL);
 	suite_add(&s, "there is no such process", test_nobody, NULL, NULL);
 	return suite_run(&s);
 }

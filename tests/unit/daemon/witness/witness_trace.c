@@ -35,7 +35,7 @@ static void look_once(
 
 	for (unsigned i = 0; i < count; i++)
 		look_at_worker(&workers[i], now_ms(), MEMORY_WATCHED, &samples[i]);
-	(void)talks_add(talks, workers, samples, count, true);
+	(void)talks_add(talks, workers, samples, count);
 	for (unsigned i = 0; i < count; i++)
 		sample_add(&out, &samples[i]);
 	text_printf(&out, "t=%" PRIu64 " judge\n", now_ms());
