@@ -65,7 +65,9 @@ static bool is_due(struct pace *p, bool quiet)
 /* To walk through memory is dear: while the job moves, that of one worker in two looks. */
 static enum memory_look memory_due(const struct pace *p, unsigned worker, unsigned count)
 {
-	unsigned turn = (p->moving_looks - 1) / PAIR;
+	/* anew after the first ones: what a job touches that starts is not its habit */
+	unsigned looks = p->moving_looks - (p->moving_looks > FIRST_LOOKS ? FIRST_LOOKS : 0);
+	unsigned turn = (looks - 1) / PAIR;
 
 	if (p->quiet_looks > 0)
 		return MEMORY_WATCHED;

@@ -17,7 +17,7 @@ enum {
 	/* what the tree of one does not reach, whatever its habit */
 	NET_BYTES = 32 << 10,
 	KID_BUSY_MS = 300,
-	KID_BUSY_LOOKS = 2,
+	BUSY_LOOKS = 2,
 	BIG_BYTES = 256 << 10,
 	/* what it does not exceed its habit by: of who is to serve a main thread that waits for it
 	 */
@@ -94,6 +94,7 @@ void rank_rate(struct rank_sight *r)
 	now->rest[HABIT_WRITTEN] = written;
 	now->rest[HABIT_BIG] = big_read + big_written;
 	now->rest[HABIT_BIG_WRITTEN] = big_written;
+	now->rest[HABIT_NET] = RATE(r, net_bytes);
 	w->worked = is_work(rank_acting(r)) ? w->worked + 1 : 0;
 }
 
@@ -103,19 +104,20 @@ void rank_learn(struct rank_sight *r)
 
 	memcpy(w->habits[w->learnt % HABIT_LOOKS], w->rates->rest, sizeof *w->habits);
 	w->learnt++;
-	if (w->rates->working_set != WORKING_SET_UNKNOWN && w->touched_count < TOUCHED_KEPT)
-		w->touched[w->touched_count++] = w->rates->working_set;
+	if (w->rates->working_set != WORKING_SET_UNKNOWN)
+		w->touched[w->touched_count++ % TOUCHED_KEPT] = w->rates->working_set;
 }
 
 /* --- its habit --- */
 
-/* The most that it has done while the job moved. */
+/* The most that it has done while the job moved. The latest of these looks may have shown what it
+ * does in a quiet that has begun meanwhile. */
 static uint64_t habit_of(const struct rank_work *w, enum habit h)
 {
-	unsigned known = w->learnt < HABIT_LOOKS ? w->learnt : HABIT_LOOKS, most = 0;
+	unsigned first = w->learnt > HABIT_LOOKS ? w->learnt - HABIT_LOOKS : 0, most = 0;
 
-	for (unsigned i = 0; i < known; i++)
-		most = w->habits[i][h] > most ? w->habits[i][h] : most;
+	for (unsigned i = first; i + HABIT_LAG < w->learnt; i++)
+		most = w->habits[i % HABIT_LOOKS][h] > most ? w->habits[i % HABIT_LOOKS][h] : most;
 	return most;
 }
 
@@ -160,7 +162,8 @@ enum touching { TOUCH_UNKNOWN, TOUCH_LITTLE, TOUCH_MUCH };
  */
 static enum touching touching(const struct rank_work *w)
 {
-	int64_t part = median(w->touched, w->touched_count) / SPIN_PART;
+	unsigned known = w->touched_count < TOUCHED_KEPT ? w->touched_count : TOUCHED_KEPT;
+	int64_t part = median(w->touched, known) / SPIN_PART;
 	int64_t most = part > SPIN_BYTES ? part : SPIN_BYTES;
 	enum touching found = TOUCH_UNKNOWN;
 
@@ -229,20 +232,29 @@ static bool rest_works(const struct rank_sight *r)
 		exceeds(w, HABIT_BIG_WRITTEN, BESIDE_BIG_BYTES);
 }
 
-/* So much is work beside anything. */
+/* So much is work beside anything; one look may show a burst of a monitor's. */
 static bool works_anyway(const struct rank_work *w)
 {
-	unsigned busy = 0;
+	unsigned busy = 0, moved = 0;
 
 	while (busy < w->rated && w->rates[busy].kid_busiest_ms >= KID_BUSY_MS)
 		busy++;
-	return busy >= KID_BUSY_LOOKS || w->rates->rest[HABIT_BIG] >= BIG_BYTES;
+	for (unsigned i = 0; i < w->rated && i < MEAN_LOOKS; i++)
+		moved += w->rates[i].rest[HABIT_BIG] >= BIG_BYTES;
+	return busy >= BUSY_LOOKS ||
+		(moved >= BUSY_LOOKS && w->rates->rest[HABIT_BIG] >= BIG_BYTES);
 }
 
+/* Little counts where it is to be served, and where the habit of all its sockets is known: those of
+ * children are not counted while the job moves. */
 static bool moves_net(const struct rank_sight *r)
 {
-	return r->work.rates->net_bytes >= NET_BYTES ||
-		(is_served(r) && MEAN(&r->work, net_bytes) > SERVED_BYTES);
+	bool known = r->now.kids == 0 || r->now.waits == WAIT_SOCKET;
+
+	if (r->work.rates->net_bytes >= NET_BYTES)
+		return true;
+	return MEAN(&r->work, net_bytes) > SERVED_BYTES &&
+		(is_served(r) || (known && exceeds(&r->work, HABIT_NET, SERVED_BYTES)));
 }
 
 enum acting rank_acting(const struct rank_sight *r)

@@ -20,6 +20,7 @@ enum habit {
 	HABIT_WRITTEN,
 	HABIT_BIG,
 	HABIT_BIG_WRITTEN,
+	HABIT_NET, /* with what it has talked with workers of other nodes */
 	HABITS,
 };
 
@@ -35,6 +36,7 @@ struct rank_rates {
 enum {
 	RATES_KEPT = 5,
 	HABIT_LOOKS = 60,
+	HABIT_LAG = 2, /* of these, that are no habit yet */
 	TOUCHED_KEPT = 3,
 };
 
@@ -43,11 +45,12 @@ struct rank_work {
 	unsigned rated;                      /* of these */
 	unsigned worked;                     /* looks in a row that have shown work */
 
-	/* while the job moved: the latest looks, in a ring, and the memory that was touched */
+	/* while the job moved: the latest looks, and the memory that was touched: the latest, too,
+	 * as a job that starts touches much; in rings */
 	unsigned habits[HABIT_LOOKS][HABITS];
 	unsigned learnt; /* looks so far */
 	int64_t touched[TOUCHED_KEPT];
-	unsigned touched_count;
+	unsigned touched_count; /* so far */
 };
 
 enum acting {

@@ -316,6 +316,14 @@ static const struct habit_row {
 		HUNG(WAIT_PIPE, .kids = 1, .net = 1000000, .kid_cpu_ms = 20), false },
 	{ "its child receives little, and it polls for that", STEPS(.kids = 1),
 		HUNG(WAIT_POLL, .kids = 1, .net = 9000), false },
+	{ "it receives little, which is new", STEPS(.kids = 0), HUNG(WAIT_SOCKET, .net = 9000),
+		false },
+	{ "a thread of it receives little, which is new", STEPS(.kids = 0),
+		HUNG(WAIT_FUTEX, .net = 9000), false },
+	{ "a thread of it sends little, as it always does", STEPS(.net = 20000),
+		HUNG(WAIT_SOCKET, .net = 20000), true },
+	{ "a child of it sends little, beside a lock", STEPS(.kids = 1),
+		HUNG(WAIT_FUTEX, .kids = 1, .net = 20000), true },
 	{ "its loader computes, as it always does",
 		STEPS(.kids = 1, .kid_cpu_ms = 400, .kid_busiest_ms = 400),
 		HUNG(WAIT_POLL, .kids = 1, .kid_cpu_ms = 400, .kid_busiest_ms = 400), false },
@@ -346,6 +354,79 @@ static void test_habit(void **state)
 	assert_int_equal(t.d.finding.count, 1);
 	assert_int_equal(t.d.finding.ranks[0], 1);
 	assert_int_equal(look_for(&t, quiet, 300), NEWS_CERTAIN);
+}
+
+/* A monitor that writes much each 7 s, as it did while the job moved. */
+static void test_burst_each_7_s(void **state)
+{
+	const struct way step = STEPS(.kids = 0);
+	enum detector_news news = NEWS_NONE;
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	for (unsigned i = 0; i < 30 && news == NEWS_NONE; i++) {
+		const unsigned written = i % 7 == 6 ? 1000000 : 0;
+		const struct way moving[RANKS] = { step, STEPS(.written = written, .call = 100000),
+			step, step };
+		const struct way quiet[RANKS] = { WAITING,
+			HUNG(WAIT_FUTEX, .written = written, .call = 100000), WAITING, WAITING };
+
+		if (i < 16)
+			move_for(&t, moving, 1);
+		else
+			news = look(&t, quiet);
+		if (i == 15)
+			t.entered_ms = t.now_ms;
+	}
+	assert_int_equal(news, NEWS_SUSPECT);
+	assert_true(waited_ms(&t) <= 9000);
+}
+
+/* A compiler begins, and what others still say comes a look later: it is no habit. */
+static void test_last_looks_are_no_habit(void **state)
+{
+	const struct way step = STEPS(.kids = 0), compiles = STEPS(.kids = 2, .kid_cpu_ms = 150);
+	const struct way moving[RANKS] = { step, step, step, step };
+	const struct way begins[RANKS] = { step, compiles, step, step };
+	const struct way quiet[RANKS] = { WAITING, HUNG(WAIT_CHILD, .kids = 2, .kid_cpu_ms = 140),
+		WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	move_for(&t, moving, 9);
+	move_for(&t, begins, 2);
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, quiet, 30), NEWS_NONE);
+}
+
+/* What a job touched while it started says nothing of its steps. */
+static void test_touched_lately(void **state)
+{
+	const struct way starts = STEPS(.kids = 0);
+	const struct way step = { .state = 'R',
+		.waits = WAIT_RUNS,
+		.cpu_ms = 300,
+		.faults = 400,
+		.working_set = 3000000 };
+	const struct way starting[RANKS] = { starts, starts, starts, starts };
+	const struct way moving[RANKS] = { step, step, step, step };
+	const struct way quiet[RANKS] = { WAITING,
+		{ .state = 'R',
+			.waits = WAIT_RUNS,
+			.cpu_ms = 300,
+			.working_set = 1200000,
+			.odd = true },
+		WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	move_for(&t, starting, 3);
+	move_for(&t, moving, 9);
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, quiet, 30), NEWS_NONE);
 }
 
 /* A line of output shows that it moves, too; the look that it falls into is of a job that does. */
@@ -1017,6 +1098,9 @@ TESTS(detector)
 	SUITE_ROWS(&s, test_suspect, rows);
 	SUITE_ROWS(&s, test_benign, benign);
 	SUITE_ROWS(&s, test_habit, habits);
+	suite_add(&s, "a burst each 7 s", test_burst_each_7_s, NULL, NULL);
+	suite_add(&s, "the last looks before a quiet", test_last_looks_are_no_habit, NULL, NULL);
+	suite_add(&s, "what is touched at a start", test_touched_lately, NULL, NULL);
 	suite_add(&s, "a habit by lines of output", test_habit_by_lines, NULL, NULL);
 	suite_add(&s, "what is done in a long quiet", test_quiet_is_no_habit, NULL, NULL);
 	suite_add(&s, "one that spins stays suspected", test_spin_stays, NULL, NULL);
