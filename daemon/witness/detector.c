@@ -267,7 +267,7 @@ static void keep_judged(struct detector *d)
 }
 
 /* A hung job may do something in one look, or another one that ends there. */
-static enum detector_news work(struct detector *d, const struct at_work *w, uint64_t now_ms)
+static enum detector_news take_work(struct detector *d, const struct at_work *w, uint64_t now_ms)
 {
 	enum detector_news news;
 
@@ -320,7 +320,7 @@ static enum detector_news judge(struct detector *d, uint64_t now_ms)
 	w = rate_looks(d);
 	d->talked = have_fresh(d) ? w.talk : d->talked;
 	if (w.talk || w.net || w.cpu || w.work)
-		return work(d, &w, now_ms);
+		return take_work(d, &w, now_ms);
 	learn_looks(d, false);
 	return have_seen_anybody(d) ? judge_quiet(d, now_ms) : NEWS_NONE;
 }

@@ -142,16 +142,19 @@ static bool exceeds(const struct rank_work *w, enum habit h, unsigned least)
 		least + habit + habit / 2;
 }
 
-/* Of a few values the one in the middle; 0: there is none. */
-static int64_t median(const int64_t *values, unsigned count)
+/* What it has touched while the job moved, the middle of what is known; 0: nothing is. */
+static int64_t usually_touched(const struct rank_work *w)
 {
-	for (unsigned i = 0; i < count; i++) {
+	unsigned known = w->touched_count < TOUCHED_KEPT ? w->touched_count : TOUCHED_KEPT;
+
+	for (unsigned i = 0; i < known; i++) {
+		int64_t mine = w->touched[i];
 		unsigned below = 0;
 
-		for (unsigned k = 0; k < count; k++)
-			below += values[k] < values[i] || (values[k] == values[i] && k < i);
-		if (below == (count - 1) / 2)
-			return values[i];
+		for (unsigned k = 0; k < known; k++)
+			below += w->touched[k] < mine || (w->touched[k] == mine && k < i);
+		if (below == (known - 1) / 2)
+			return mine;
 	}
 	return 0;
 }
@@ -162,8 +165,7 @@ enum touching { TOUCH_UNKNOWN, TOUCH_LITTLE, TOUCH_MUCH };
  */
 static enum touching touching(const struct rank_work *w)
 {
-	unsigned known = w->touched_count < TOUCHED_KEPT ? w->touched_count : TOUCHED_KEPT;
-	int64_t part = median(w->touched, known) / SPIN_PART;
+	int64_t part = usually_touched(w) / SPIN_PART;
 	int64_t most = part > SPIN_BYTES ? part : SPIN_BYTES;
 	enum touching found = TOUCH_UNKNOWN;
 
@@ -245,16 +247,14 @@ static bool works_anyway(const struct rank_work *w)
 		(moved >= BUSY_LOOKS && w->rates->rest[HABIT_BIG] >= BIG_BYTES);
 }
 
-/* Little counts where it is to be served, and where the habit of all its sockets is known: those of
- * children are not counted while the job moves. */
+/* Little counts where it is to be served, or if it exceeds the habit. */
 static bool moves_net(const struct rank_sight *r)
 {
-	bool known = r->now.kids == 0 || r->now.waits == WAIT_SOCKET;
+	const struct rank_work *w = &r->work;
 
-	if (r->work.rates->net_bytes >= NET_BYTES)
-		return true;
-	return MEAN(&r->work, net_bytes) > SERVED_BYTES &&
-		(is_served(r) || (known && exceeds(&r->work, HABIT_NET, SERVED_BYTES)));
+	return w->rates->net_bytes >= NET_BYTES ||
+		(MEAN(w, net_bytes) > SERVED_BYTES &&
+			(is_served(r) || exceeds(w, HABIT_NET, SERVED_BYTES)));
 }
 
 enum acting rank_acting(const struct rank_sight *r)

@@ -322,7 +322,7 @@ static const struct habit_row {
 		HUNG(WAIT_FUTEX, .net = 9000), false },
 	{ "a thread of it sends little, as it always does", STEPS(.net = 20000),
 		HUNG(WAIT_SOCKET, .net = 20000), true },
-	{ "a child of it sends little, beside a lock", STEPS(.kids = 1),
+	{ "a child of it sends little, as it always does", STEPS(.kids = 1, .net = 20000),
 		HUNG(WAIT_FUTEX, .kids = 1, .net = 20000), true },
 	{ "its loader computes, as it always does",
 		STEPS(.kids = 1, .kid_cpu_ms = 400, .kid_busiest_ms = 400),
