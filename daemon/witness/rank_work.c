@@ -134,12 +134,17 @@ static uint64_t mean_at(const struct rank_work *w, size_t offset)
 
 #define MEAN(w, field) mean_at(w, offsetof(struct rank_rates, field))
 
-static bool exceeds(const struct rank_work *w, enum habit h, unsigned least)
+static bool exceeds_that(const struct rank_work *w, enum habit h, enum habit known, unsigned least)
 {
-	uint64_t habit = habit_of(w, h);
+	uint64_t habit = habit_of(w, known);
 
 	return mean_at(w, offsetof(struct rank_rates, rest) + h * sizeof(unsigned)) >
 		least + habit + habit / 2;
+}
+
+static bool exceeds(const struct rank_work *w, enum habit h, unsigned least)
+{
+	return exceeds_that(w, h, h, least);
 }
 
 /* What it has touched while the job moved, the middle of what is known; 0: nothing is. */
@@ -221,6 +226,8 @@ static bool is_served(const struct rank_sight *r)
 	return w == WAIT_PIPE || w == WAIT_POLL || w == WAIT_CHILD;
 }
 
+/* Of a program that starts each second and reads by calls of about 8 KB, some looks show big bytes:
+ * these are to exceed what it has moved by calls of any size. */
 static bool rest_works(const struct rank_sight *r)
 {
 	const struct rank_work *w = &r->work;
@@ -230,8 +237,8 @@ static bool rest_works(const struct rank_sight *r)
 			exceeds(w, HABIT_BYTES, SERVED_BYTES) ||
 			exceeds(w, HABIT_WRITTEN, SERVED_BYTES);
 	return (!waits_for_gpu(r) && exceeds(w, HABIT_CPU, BESIDE_CPU_MS)) ||
-		exceeds(w, HABIT_BIG, BESIDE_BIG_BYTES) ||
-		exceeds(w, HABIT_BIG_WRITTEN, BESIDE_BIG_BYTES);
+		exceeds_that(w, HABIT_BIG, HABIT_BYTES, BESIDE_BIG_BYTES) ||
+		exceeds_that(w, HABIT_BIG_WRITTEN, HABIT_WRITTEN, BESIDE_BIG_BYTES);
 }
 
 /* So much is work beside anything; one look may show a burst of a monitor's. */
