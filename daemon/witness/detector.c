@@ -46,10 +46,9 @@ static void keep_looks(struct detector *d, unsigned most)
 			d->sights[i].looks = most;
 }
 
-static enum detector_news move(struct detector *d, uint64_t at_ms)
+/* quiet: for so long nothing had moved. */
+static enum detector_news move(struct detector *d, uint64_t at_ms, uint64_t quiet)
 {
-	uint64_t quiet = detector_quiet_ms(d, at_ms);
-
 	if (!d->began || at_ms <= d->moved_ms)
 		return NEWS_NONE;
 	if (quiet > d->longest_ms)
@@ -70,7 +69,7 @@ static enum detector_news move(struct detector *d, uint64_t at_ms)
 enum detector_news detector_moved(struct detector *d, uint64_t at_ms)
 {
 	keep_looks(d, 0);
-	return move(d, at_ms);
+	return move(d, at_ms, detector_quiet_ms(d, at_ms));
 }
 
 void detector_see(struct detector *d, const struct worker_sample *s)
@@ -198,10 +197,17 @@ static enum detector_news suspect(struct detector *d, uint64_t quiet)
 	return NEWS_SUSPECT;
 }
 
+/* Quiet was what the look before has shown: since then it may have moved at any time, as looks are
+ * some seconds apart while it does. */
+static enum detector_news move_by_looks(struct detector *d, uint64_t now_ms)
+{
+	return move(d, now_ms, detector_quiet_ms(d, d->looked_ms));
+}
+
 static enum detector_news move_doubted(struct detector *d, enum unsure why, uint64_t now_ms)
 {
 	uint64_t before = d->unsure == why ? d->doubted_ms : d->moved_ms;
-	enum detector_news news = move(d, now_ms);
+	enum detector_news news = move_by_looks(d, now_ms);
 
 	d->unsure = why;
 	d->doubted_ms = before;
@@ -278,7 +284,7 @@ static enum detector_news take_work(struct detector *d, const struct at_work *w,
 	else if (!w->work && !w->cpu && d->ras_bytes == 0)
 		news = move_doubted(d, UNSURE_NET, now_ms);
 	else
-		news = move(d, now_ms);
+		news = move_by_looks(d, now_ms);
 	learn_looks(d, w->talk);
 	keep_looks(d, 1);
 	return news;
@@ -329,6 +335,8 @@ enum detector_news detector_judge(struct detector *d, uint64_t now_ms)
 {
 	enum detector_news news = judge(d, now_ms);
 
+	if (have_fresh(d))
+		d->looked_ms = now_ms;
 	keep_judged(d);
 	return news;
 }

@@ -67,6 +67,7 @@ struct detector {
 	bool talked;                 /* workers did, with one another, by the latest looks */
 
 	/* private */
+	uint64_t looked_ms; /* when the latest look was judged, but for one that is judged now */
 	struct hang_finding latest;
 	enum unsure unsure;
 	uint64_t doubted_ms; /* moved_ms before that */

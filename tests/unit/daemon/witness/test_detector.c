@@ -701,6 +701,24 @@ static void test_learns(void **state)
 	assert_true(waited_ms(&t) >= LEARNED * t.d.longest_ms);
 }
 
+/* While it moves looks are some seconds apart: these were no quiet. */
+static void test_seldom_looks(void **state)
+{
+	static const struct way moving[RANKS] = { WAITING, WAITING, WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	for (unsigned i = 0; i < 9; i++) {
+		move_for(&t, moving, 2);
+		t.now_ms += 4000;
+	}
+	assert_true(t.d.longest_ms < 2000);
+	t.now_ms -= 4000;
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, hung, 6), NEWS_SUSPECT);
+}
+
 /* What was done before a line of output is no reason to wait longer behind it: the quiet counts
  * from the line on, however much was done between the last look before it and the first one behind.
  */
@@ -1116,6 +1134,7 @@ TESTS(detector)
 	suite_add(&s, "NCCL, and GPUs that can't be seen", test_ras_blind, NULL, NULL);
 	suite_add(&s, "certain after the time that was set", test_certain_after, NULL, NULL);
 	suite_add(&s, "never before three times the longest quiet", test_learns, NULL, NULL);
+	suite_add(&s, "looks that are seldom", test_seldom_looks, NULL, NULL);
 	suite_add(&s, "what was done before", test_old_looks, NULL, NULL);
 	suite_add(&s, "looks that are late", test_late_looks, NULL, NULL);
 	suite_add(&s, "looks next to each other", test_looks_apart, NULL, NULL);
