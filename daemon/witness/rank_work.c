@@ -193,8 +193,8 @@ static bool waits_for_gpu(const struct rank_sight *r)
 	return (r->now.gpu == GPU_WAITS || r->ops.ahead) && r->now.working_set <= GPU_SPIN_BYTES;
 }
 
-/* Of its main thread's CPU time alone. A loop that polls uses little of it, and does so all the
- * time. */
+/* By its main thread's CPU time alone. A loop that polls uses little of it, but some in each look:
+ * if only the looks before have used some, it has stopped. */
 static enum acting acting_by_cpu(const struct rank_sight *r)
 {
 	static const enum acting by[] = {
@@ -208,7 +208,8 @@ static enum acting acting_by_cpu(const struct rank_sight *r)
 		return ACTING_IDLE;
 	if (r->work.rates->main_cpu_ms >= MAIN_CPU_MS)
 		return by[touches];
-	return touches != TOUCH_LITTLE && MEAN(&r->work, main_cpu_ms) >= MAIN_LITTLE_CPU_MS ?
+	return touches != TOUCH_LITTLE && r->work.rates->main_cpu_ms > 0 &&
+			MEAN(&r->work, main_cpu_ms) >= MAIN_LITTLE_CPU_MS ?
 		ACTING_WORK :
 		ACTING_IDLE;
 }

@@ -432,6 +432,23 @@ static void test_touched_lately(void **state)
 	assert_int_equal(look_for(&t, quiet, 30), NEWS_NONE);
 }
 
+/* What its main thread has used before it hung is no work of the looks behind that. */
+static void test_mean_of_before(void **state)
+{
+	const struct way step = { .state = 'R', .waits = WAIT_RUNS, .cpu_ms = 150 };
+	const struct way moving[RANKS] = { step, step, step, step };
+	const struct way still = { .state = 'S', .waits = WAIT_FUTEX };
+	const struct way quiet[RANKS] = { still, HUNG(WAIT_FUTEX, .kids = 0), still, still };
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	move_for(&t, moving, 9);
+	t.entered_ms = t.now_ms;
+	assert_int_equal(look_for(&t, quiet, 30), NEWS_SUSPECT);
+	assert_int_equal(waited_ms(&t), SUSPECT_MS);
+}
+
 /* A line of output shows that it moves, too; the look that it falls into is of a job that does. */
 static void test_habit_by_lines(void **state)
 {
@@ -1122,6 +1139,7 @@ TESTS(detector)
 	suite_add(&s, "a burst each 7 s", test_burst_each_7_s, NULL, NULL);
 	suite_add(&s, "the last looks before a quiet", test_last_looks_are_no_habit, NULL, NULL);
 	suite_add(&s, "what is touched at a start", test_touched_lately, NULL, NULL);
+	suite_add(&s, "what was used before a hang", test_mean_of_before, NULL, NULL);
 	suite_add(&s, "a habit by lines of output", test_habit_by_lines, NULL, NULL);
 	suite_add(&s, "what is done in a long quiet", test_quiet_is_no_habit, NULL, NULL);
 	suite_add(&s, "one that spins stays suspected", test_spin_stays, NULL, NULL);
