@@ -1,12 +1,14 @@
 /* hang_look.c - see hang_look.h */
 #include "daemon/run/hang_look.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/text.h"
+#include "daemon/os/procfs.h"
 #include "daemon/run/hang_gpus.h"
 #include "daemon/run/rounds.h"
 #include "daemon/workers/worker.h"
@@ -18,6 +20,12 @@ enum {
 	PERIOD_S = 5,         /* in which there are */
 	PAIR = 2,             /* of them, a second apart: as far as those while it is quiet */
 	MEMORY_TRIED_MAX = 3, /* how often each worker's memory is looked at, one of them a pair */
+	/* a child that looks once a second */
+	SILENT_TICKS = 4, /* it has looked in these, unless it is stuck */
+	DOUBLINGS = 3,
+	BLIND_AFTER = 3,
+	WARY_LOOKS = 600,
+	AT_NOBODY = 0,
 };
 
 /* Which look is due, in the child. */
@@ -29,7 +37,7 @@ struct pace {
 /* Shared with the child. */
 struct rounds_seen {
 	struct helper_answer helper;
-	_Atomic unsigned at; /* the rank that is looked at */
+	_Atomic unsigned at; /* the worker that is looked at: 1 is the first one */
 	_Atomic bool quiet;
 	struct rounds rounds;
 };
@@ -82,10 +90,11 @@ static void look_once(
 	struct rounds_seen *s = seen_of(l);
 
 	for (unsigned i = 0; i < l->count; i++) {
-		atomic_store(&s->at, l->workers[i].rank);
+		atomic_store(&s->at, i + 1);
 		look_at_worker(&l->workers[i], now_ms(), memory_due(p, i, l->count), &samples[i]);
 		samples[i].gpu = l->gpus ? hang_gpus_tell(l->gpus, i) : GPU_NONE;
 	}
+	atomic_store(&s->at, AT_NOBODY);
 	(void)talks_add(&l->talks, l->workers, samples, l->count);
 	for (unsigned i = 0; i < l->count; i++)
 		sample_add(out, &samples[i]);
@@ -134,17 +143,16 @@ static void on_end(struct helper *h, bool succeeded)
 void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *workers,
 	unsigned count, unsigned store_port, unsigned node, char **argv)
 {
-	if (l->helper.state != HELPER_NONE)
+	if (l->helper.state != HELPER_NONE || proc_look() != PROC_OURS)
 		return;
-	free(l->workers);
-	l->workers = calloc(count, sizeof *l->workers);
+	if (!l->workers) /* else this child takes the place of another */
+		l->workers = calloc(count, sizeof *l->workers);
 	if (!l->workers)
 		return;
-	for (unsigned i = 0; i < count; i++)
-		l->workers[i] = (struct looked){
-			.pid = worker_is_alive(&workers[i]) ? workers[i].outcome.pid : 0,
-			.rank = workers[i].outcome.rank,
-		};
+	for (unsigned i = 0; i < count; i++) {
+		l->workers[i].pid = worker_is_alive(&workers[i]) ? workers[i].outcome.pid : 0;
+		l->workers[i].rank = workers[i].outcome.rank;
+	}
 	l->count = count;
 	l->talks = (struct talks){ .store_port = store_port, .node = node };
 	l->room = (size_t)count * LINE_BYTES;
@@ -163,22 +171,55 @@ void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *
 
 void hang_look_quiet(struct hang_look *l, bool quiet)
 {
+	l->quiet = quiet;
 	if (l->helper.state == HELPER_RUNNING)
 		atomic_store(&seen_of(l)->quiet, quiet);
 }
 
-bool hang_look_take(struct hang_look *l, struct text *out)
+/* No look has finished for a while, so what was seen before is old. */
+static void forget_looks(const struct hang_look *l, uint64_t now_ms, struct text *out)
 {
-	return l->helper.state == HELPER_RUNNING &&
-		rounds_take(&seen_of(l)->rounds, l->room, &l->taken, out);
+	for (unsigned i = 0; i < l->count; i++)
+		if (l->workers[i].pid > 0)
+			text_printf(out, "rank=%u at=%" PRIu64 " state=? mcpu=0\n",
+				l->workers[i].rank, now_ms);
 }
 
-bool hang_look_at(const struct hang_look *l, unsigned *ret_rank)
+/* The next one reads only what can't block of the worker at which this one is stuck, perhaps as it
+ * was stopped there. */
+static void give_up_child(struct hang_look *l)
 {
-	if (l->helper.state != HELPER_RUNNING)
-		return false;
-	*ret_rank = atomic_load(&seen_of(l)->at);
-	return true;
+	unsigned at = l->helper.state == HELPER_RUNNING ? atomic_load(&seen_of(l)->at) : AT_NOBODY;
+
+	if (at != AT_NOBODY && at <= l->count)
+		l->workers[at - 1].wary_looks = WARY_LOOKS;
+	l->failed++;
+	l->silent = 0;
+	helper_close(&l->helper);
+}
+
+void hang_look_take(struct hang_look *l, uint64_t now_ms, struct text *out)
+{
+	unsigned doubled = l->failed < DOUBLINGS ? l->failed : DOUBLINGS;
+
+	if (!l->workers)
+		return;
+	if (l->helper.state == HELPER_RUNNING &&
+		rounds_take(&seen_of(l)->rounds, l->room, &l->taken, out)) {
+		l->silent = l->failed = 0;
+		return;
+	}
+	if (!l->quiet)
+		l->silent = 0;
+	else if (++l->silent == SILENT_TICKS)
+		forget_looks(l, now_ms, out);
+	if (l->silent >= (unsigned)SILENT_TICKS << doubled)
+		give_up_child(l);
+}
+
+bool hang_look_is_blind(const struct hang_look *l)
+{
+	return l->failed >= BLIND_AFTER;
 }
 
 void hang_look_stop(struct hang_look *l)
@@ -186,4 +227,5 @@ void hang_look_stop(struct hang_look *l)
 	helper_close(&l->helper);
 	free(l->workers);
 	l->workers = NULL;
+	l->silent = 0;
 }

@@ -1,7 +1,10 @@
 /* hang_look.h - a child that looks at this node's workers: once a second while the job is quiet.
  * While it moves, what they do is their habit: for that a minute of such looks will do, and then
- * two of them now and then. Nobody waits for it: where it hangs, as a file system under a worker
- * does, that is seen too. */
+ * two of them now and then.
+ *
+ * Nothing waits for it. A look that does not finish says nothing about a worker: all of this node
+ * are unknown then, and the child is killed and replaced. Each one in a row that finishes nothing
+ * has twice the time of the one before, up to half a minute. */
 #ifndef LAUNCHD_DAEMON_RUN_HANG_LOOK_H
 #define LAUNCHD_DAEMON_RUN_HANG_LOOK_H
 
@@ -23,23 +26,27 @@ struct hang_look {
 	struct looked *workers;
 	struct talks talks;
 	unsigned count;
-	size_t room;    /* for the text of one round */
-	unsigned taken; /* the last round that was */
+	size_t room;     /* for the text of one round */
+	unsigned taken;  /* the last round that was */
+	bool quiet;      /* the job is */
+	unsigned silent; /* calls of hang_look_take() without a new one, in a quiet */
+	unsigned failed; /* children in a row that finished no look */
 };
 
-/* Starts the child, where none runs. workers: of this node, `count` of them; argv as struct helper
- * has it. Where that fails nothing is seen. */
+/* Starts the child, if none runs. workers: of this node, `count` of them; argv as struct helper has
+ * it. If that fails, or /proc is none or shows strangers, nothing is seen. */
 void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *workers,
 	unsigned count, unsigned store_port, unsigned node, char **argv);
 
 /* Whether the job is quiet: it is not at first. */
 void hang_look_quiet(struct hang_look *l, bool quiet);
 
-/* Adds what it has seen since the last call, as sample.h has it. False: it has seen nothing new. */
-bool hang_look_take(struct hang_look *l, struct text *out);
+/* Once a second, after hang_look_start(): adds what the child has seen since the last call, as
+ * sample.h has it, or that nothing is known about these workers. now_ms: on this node's clock. */
+void hang_look_take(struct hang_look *l, uint64_t now_ms, struct text *out);
 
-/* The rank of the worker at which it looks now. False: there is no child. */
-bool hang_look_at(const struct hang_look *l, unsigned *ret_rank);
+/* Several in a row have finished no look. */
+bool hang_look_is_blind(const struct hang_look *l);
 
 /* Ends the child; the loop runs on until it has. */
 void hang_look_stop(struct hang_look *l);

@@ -9,6 +9,7 @@
 #include "common/text.h"
 #include "daemon/cluster/member.h"
 #include "daemon/cluster/message.h"
+#include "daemon/observe/bus.h"
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/run/watch/steps.h"
@@ -19,7 +20,6 @@ enum {
 	TICK_MS = 1000,
 	QUIET_MS = 900,   /* after which a node says so; less than a tick */
 	ASLEEP_MS = 5000, /* between two ticks: this process did not run, so nothing is known */
-	SILENT_TICKS = 4, /* in which a child that doesn't hang has looked */
 };
 
 static bool is_node_0(const struct hang_watch *w)
@@ -93,14 +93,15 @@ static void add_ended(const struct worker *worker, uint64_t now_ms, struct text 
 			worker->outcome.rank, now_ms);
 }
 
-/* The child itself hangs at a worker, as its memory is locked by a thread that does. */
-static void add_stuck(struct hang_watch *w, struct text *out)
+/* Once in a job. */
+static void say_if_looks_fail(struct hang_watch *w)
 {
-	unsigned rank;
-
-	if (++w->silent >= SILENT_TICKS && hang_look_at(&w->look, &rank))
-		text_printf(out, "rank=%u at=%" PRIu64 " state=D wait=disk stuck=1 mcpu=0\n", rank,
-			w->now_ms);
+	if (w->said_blind || !hang_look_is_blind(&w->look))
+		return;
+	w->said_blind = true;
+	bus_note(w->bus, NOTE_WARNING,
+		"--on-hang: what this node's workers do is unknown: the process that looks at them "
+		"(hang-look) was started several times, and never finished a look");
 }
 
 /* What only counts while the job is quiet. */
@@ -127,10 +128,8 @@ static void look(struct hang_watch *w)
 	hang_look_start(&w->look, w->tick.loop, w->pool->workers, w->plan->start_count,
 		w->store_port, w->plan->node_rank, w->argv);
 	hang_look_quiet(&w->look, w->looks);
-	if (hang_look_take(&w->look, &seen))
-		w->silent = 0;
-	else if (w->looks)
-		add_stuck(w, &seen);
+	hang_look_take(&w->look, w->now_ms, &seen);
+	say_if_looks_fail(w);
 	if (w->looks)
 		add_of_quiet(w, &seen);
 	if (seen.len > 0)
@@ -141,7 +140,6 @@ static void look(struct hang_watch *w)
 static void rest(struct hang_watch *w)
 {
 	w->looks = false;
-	w->silent = 0;
 	hang_ras_stop(&w->ras);
 }
 

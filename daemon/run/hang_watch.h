@@ -49,7 +49,7 @@ struct hang_watch {
 	uint64_t bytes;            /* that workers have written */
 	uint64_t signs;            /* of life, by --progress */
 	uint64_t moved_ms, now_ms; /* now: at the last tick */
-	unsigned silent;           /* ticks for which the child has seen nothing new */
+	bool said_blind;           /* that looks never finish */
 	char suspicion[400];       /* what node rank 0 thinks; "": nothing */
 	struct hang_look look;
 	struct hang_gpus gpus;

@@ -84,7 +84,9 @@ void detector_see(struct detector *d, const struct worker_sample *s)
 		r->before = r->now;
 	r->now = *s;
 	r->fresh = true;
-	if (r->looks < 2)
+	if (s->state == '?') /* unknown: what was seen before is old */
+		r->looks = 0;
+	else if (r->looks < 2)
 		r->looks++;
 }
 
@@ -181,6 +183,18 @@ static uint64_t certain_ms(const struct detector *d)
 	if (d->finding.class == HANG_STOPPED && d->finding.third_party && after > STOPPED_MS)
 		after = STOPPED_MS;
 	return learned > after ? learned : after;
+}
+
+/* Those that nobody sees may work, and then nothing hangs; unless what is sent to them is not
+ * acknowledged. That a process is stopped is seen without them. */
+static bool may_be_certain(const struct detector *d)
+{
+	unsigned first, unseen = ranks_unseen(d->sights, d->ranks, &first);
+	bool unacked = false;
+
+	for (unsigned i = 0; i < d->ranks; i++)
+		unacked |= d->sights[i].standing.unacked_away;
+	return unseen == 0 || unacked || d->finding.class == HANG_STOPPED;
 }
 
 static enum detector_news suspect(struct detector *d, uint64_t quiet)
@@ -311,7 +325,7 @@ static enum detector_news judge_quiet(struct detector *d, uint64_t now_ms)
 	}
 	if (finding_is_same(&f, &d->finding))
 		d->finding = f; /* in its words of now */
-	if (quiet < certain_ms(d))
+	if (quiet < certain_ms(d) || !may_be_certain(d))
 		return NEWS_NONE;
 	detector_goto(d, DETECTOR_CERTAIN);
 	return NEWS_CERTAIN;

@@ -1,6 +1,7 @@
 /* look_at_worker.c - see look_at_worker.h */
 #include "daemon/witness/look_at_worker.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -264,6 +265,52 @@ static void look_at_memory(struct looked *w, const struct stat_line *line, enum 
 		clear_marks(w);
 }
 
+static bool is_stuck_thread(pid_t pid, const char *thread)
+{
+	char file[64], text[1024];
+	const char *after;
+
+	(void)snprintf(file, sizeof file, "task/%.20s/stat", thread);
+	after = read_of(pid, file, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+	return after && strncmp(after, ") D", 3) == 0;
+}
+
+static bool has_stuck_thread(pid_t pid)
+{
+	char path[64];
+	const struct dirent *e;
+	bool found = false;
+	DIR *threads;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	threads = opendir(path);
+	while (threads && !found && (e = readdir(threads)))
+		found = *e->d_name != '.' && is_stuck_thread(pid, e->d_name);
+	if (threads)
+		(void)closedir(threads);
+	return found;
+}
+
+/* A thread that is stuck while it holds the lock of the memory blocks all who read that. This names
+ * the worker only if such a thread is seen; that the look before did not finish names nothing. */
+static void look_warily(pid_t pid, struct worker_sample *s)
+{
+	struct stat_line line;
+
+	if (read_stat_line(pid, "stat", &line) < 0)
+		return;
+	s->main_cpu_ms = line.cpu_ms; /* of all its threads: whatever works counts */
+	s->main_faults = line.faults;
+	if (has_stuck_thread(pid)) {
+		s->state = 'D';
+		s->waits = WAIT_DISK;
+		s->stuck = 1;
+	} else if (line.state == 'T' || line.state == 't') {
+		s->state = line.state;
+		s->waits = WAIT_SIGNAL;
+	}
+}
+
 void look_at_worker(
 	struct looked *w, uint64_t now_ms, enum memory_look memory, struct worker_sample *ret)
 {
@@ -272,7 +319,10 @@ void look_at_worker(
 	};
 	struct stat_line line;
 
-	if (read_stat_line(w->pid, "stat", &line) == 0) {
+	if (w->wary_looks > 0) {
+		w->wary_looks--;
+		look_warily(w->pid, &s);
+	} else if (read_stat_line(w->pid, "stat", &line) == 0) {
 		s.state = line.state;
 		s.traced = is_traced(w->pid);
 		read_waits(w->pid, &s);

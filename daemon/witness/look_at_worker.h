@@ -28,8 +28,9 @@ struct kid_seen {
 
 /* A worker that is looked at once a second. */
 struct looked {
-	pid_t pid; /* the owner's, as is: */
+	pid_t pid; /* the owner's, as are: */
 	unsigned rank;
+	unsigned wary_looks; /* at only what never blocks, as the look before did not finish */
 
 	/* private */
 	uint64_t at_ms;     /* of the last look; 0: there was none */

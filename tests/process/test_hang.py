@@ -12,7 +12,7 @@ import time
 import pytest
 
 from control import Control, socket_of
-from harness import BUILD, native, status_of, stop, until
+from harness import BUILD, children_of, is_running, native, status_of, stop, supervisor_of, until
 from test_events import of
 from together import Cluster, errors, exit_codes, free_ports, warnings
 
@@ -188,6 +188,50 @@ def test_on_the_other_node(job):
     assert f'rank 3 is on {HOST} (node 1)' in hang['text']
     one.cluster.jobs[0].signal(signal.SIGTERM)
     assert exit_codes(one.end()) == [143, 143]
+
+
+def looker(one, but=()):
+    """The process that looks at the workers, other than those."""
+    return until(lambda: [pid for pid in children_of(supervisor_of(one.cluster.jobs[0].pid))
+                          if status_of(pid).get('Name') == 'hang-look' and pid not in but], 'hang-look')[0]
+
+
+@pytest.mark.long
+def test_a_look_that_is_stopped_names_no_rank_of_a_job_that_moves(job):
+    """For longer than --on-hang-after. It is killed and replaced."""
+    one = job('--on-hang=stop', '--on-hang-after=10')
+    seen = []
+    while len(seen) < 2:
+        seen.append(looker(one, seen))
+        stop(seen[-1])
+    looker(one, seen)
+    assert not any(map(is_running, seen))
+    assert one.end()[0].rc == 0
+    assert not one.hangs()
+
+
+def test_a_look_that_is_stopped_hides_no_hang_and_names_nobody_else(job):
+    one = job('--on-hang=report')
+    first = looker(one)
+    one.trouble(1, 'sleep')
+    stop(first)
+    one.await_hang('suspect')
+    assert {tuple(hang['ranks']) for hang in one.hangs()} == {(1,)}
+    one.cluster.jobs[0].signal(signal.SIGTERM)
+    assert one.end()[0].rc == 143
+
+
+@pytest.mark.long
+def test_looks_that_never_finish_are_said_once_and_blame_nobody(job):
+    one = job('--on-hang=stop', '--on-hang-after=10')
+    seen = []
+    while len(seen) < 4:
+        seen.append(looker(one, seen))
+        stop(seen[-1])
+    [result] = one.end()
+    assert result.rc == 0
+    assert [line.count('never finished a look') for line in warnings(result)] == [1]
+    assert not one.hangs()
 
 
 def test_stop(job):

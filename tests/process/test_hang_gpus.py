@@ -141,6 +141,7 @@ def test_an_nvml_that_hangs_costs_its_child_only(job):
     result = one.end()
     assert result.rc == 0
     assert not is_running(asks)
+    assert not one.events('hang')
 
 
 @pytest.mark.parametrize('options, nproc, env', [

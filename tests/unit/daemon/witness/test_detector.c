@@ -852,6 +852,33 @@ static void test_unseen_yet(void **state)
 	}
 	assert_int_equal(t.d.state, DETECTOR_SUSPECT);
 	assert_true(waited_ms(&t) >= SUSPECT_MS + UNSEEN_MS);
+	for (unsigned i = 0; i < 300; i++) { /* it may work: that is not acted on */
+		t.sights[2].looks = 0;
+		assert_int_not_equal(look(&t, hung), NEWS_CERTAIN);
+	}
+}
+
+/* What was seen before looks ended is old, and what all have done since they began is not what they
+ * do now. */
+static void test_looks_end(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	begin(&t, AFTER_MS);
+	t.now_ms += 1000000; /* they have used 3 s of CPU time each */
+	t.entered_ms = t.now_ms;
+	detector_begin(&t.d, t.now_ms);
+	assert_int_equal(look_for(&t, hung, 4), NEWS_NONE);
+	for (unsigned i = 0; i < RANKS; i++)
+		detector_see(&t.d,
+			&(struct worker_sample){
+				.rank = i, .at_ms = t.now_ms + 1000, .state = '?' });
+	for (unsigned i = 0; i < 3; i++) {
+		t.now_ms += STEP_MS;
+		assert_int_equal(detector_judge(&t.d, t.now_ms), NEWS_NONE);
+	}
+	assert_int_equal(look_for(&t, hung, 3), NEWS_SUSPECT);
 }
 
 /* The longest quiet counts in the next attempt, too. */
@@ -1167,6 +1194,7 @@ TESTS(detector)
 	suite_add(&s, "who has sent since is not behind", test_not_behind, NULL, NULL);
 	suite_add(&s, "a node that is cut off", test_cut_off, NULL, NULL);
 	suite_add(&s, "nobody is seen", test_unseen, NULL, NULL);
+	suite_add(&s, "looks end, and begin again", test_looks_end, NULL, NULL);
 	suite_add(&s, "all sleep", test_all_sleep, NULL, NULL);
 	suite_add(&s, "a line is read as it was written", test_line, NULL, NULL);
 	suite_add(&s, "a line that nobody writes", test_hostile_line, NULL, NULL);

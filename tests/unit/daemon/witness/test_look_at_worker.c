@@ -206,6 +206,68 @@ static void test_nobody(void **state)
 	assert_true(s.at_ms == 7 && s.working_set == WORKING_SET_UNKNOWN);
 }
 
+/* A thread of it is in state D, as vfork(2) waits so for the child. */
+static void *wait_in_kernel(void *pause)
+{
+	pid_t child = vfork();
+
+	if (child == 0) {
+		(void)nanosleep(pause, NULL);
+		_exit(0);
+	}
+	return NULL;
+}
+
+static void wait_for_thread(bool in_kernel)
+{
+	static struct timespec pause = { .tv_sec = 1000 };
+	pthread_t thread;
+
+	(void)pthread_create(&thread, NULL, wait_in_kernel, in_kernel ? &pause : NULL);
+	for (;;)
+		(void)sleep(1000);
+}
+
+/* A look at it did not finish. */
+static void look_at_wary(bool in_kernel)
+{
+	struct worker_sample s = { .state = '?' };
+	struct looked w = { .rank = 3, .pid = fork() };
+
+	if (w.pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)setpgid(0, 0);
+		wait_for_thread(in_kernel);
+	}
+	(void)setpgid(w.pid, w.pid);
+	for (int i = 0; i < 100 && s.state == '?'; i++) { /* the thread comes to it */
+		pause_ms(in_kernel ? 20 : 1);
+		w.wary_looks = 2;
+		look_at_worker(&w, 7, MEMORY_WATCHED, &s);
+	}
+	assert_int_equal(w.wary_looks, 1);
+	assert_int_equal(s.state, in_kernel ? 'D' : '?');
+	assert_int_equal(s.stuck, in_kernel);
+	assert_true(s.main_faults > 0);
+	w.wary_looks = 0;
+	look_at_worker(&w, 8, MEMORY_WATCHED, &s);
+	assert_int_equal(s.state, 'S');
+	assert_int_equal(kill(-w.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(w.pid, NULL, 0), w.pid);
+}
+
+static void test_wary_stuck(void **state)
+{
+	(void)state;
+	look_at_wary(true);
+}
+
+static void test_wary_well(void **state)
+{
+	(void)state;
+	look_at_wary(false);
+}
+
 TESTS(look_at_worker)
 {
 	static struct suite s;
@@ -213,5 +275,7 @@ TESTS(look_at_worker)
 	SUITE_ROWS(&s, test_touched, rows);
 	suite_add(&s, "its main thread waits, beside others", test_main_thread, NULL, NULL);
 	suite_add(&s, "there is no such process", test_nobody, NULL, NULL);
+	suite_add(&s, "a look did not finish, and a thread is stuck", test_wary_stuck, NULL, NULL);
+	suite_add(&s, "a look did not finish, and no thread is", test_wary_well, NULL, NULL);
 	return suite_run(&s);
 }
