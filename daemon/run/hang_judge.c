@@ -353,7 +353,7 @@ void hang_judge_tick(struct hang_judge *j)
 	if (j->looks || j->heard)
 		judge(j);
 	j->heard = false;
-	quiet = quiet && !j->detector.talked;
+	quiet = quiet && !detector_hears_talk(&j->detector, now_ms());
 	if (quiet == j->looks)
 		return;
 	j->looks = quiet;

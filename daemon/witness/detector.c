@@ -38,6 +38,11 @@ uint64_t detector_quiet_ms(const struct detector *d, uint64_t now_ms)
 	return d->began && now_ms > d->moved_ms ? now_ms - d->moved_ms : 0;
 }
 
+bool detector_hears_talk(const struct detector *d, uint64_t now_ms)
+{
+	return d->talked && now_ms < d->looked_ms + TALK_MS;
+}
+
 /* Of the looks at each worker only so many count: what was done between two of them is old. */
 static void keep_looks(struct detector *d, unsigned most)
 {

@@ -26,6 +26,7 @@ enum {
 	LEARNED = 3,
 	DOUBT_MS = 15000, /* until it is known what work was worth: see below */
 	LEFT_OUT = 2,     /* looks at the end of a long quiet: they are of no job that moves */
+	TALK_MS = 8000,   /* as long as talk that looks have shown counts: they come each 5 s */
 	LOOKS_AGREE = 2,  /* looks in a row that must show the same */
 	/* and more: the kernel counts CPU time in steps of 10 ms, which of 20 ms would be half a
 	   CPU */
@@ -64,9 +65,9 @@ struct detector {
 	struct hang_finding finding; /* SUSPECT, CERTAIN */
 	uint64_t moved_ms;           /* when something moved last */
 	uint64_t longest_ms;         /* quiet that was no hang, in this job */
-	bool talked;                 /* workers did, with one another, by the latest looks */
 
 	/* private */
+	bool talked;        /* workers did, by the latest looks */
 	uint64_t looked_ms; /* when the latest look was judged, but for one that is judged now */
 	struct hang_finding latest;
 	enum unsure unsure;
@@ -105,6 +106,9 @@ void detector_ops(struct detector *d, unsigned rank, const struct rank_ops *ops)
 
 /* All workers that can be seen were: what does that mean? */
 enum detector_news detector_judge(struct detector *d, uint64_t now_ms);
+
+/* Workers talk with one another, by the latest looks; where these have ended nobody knows. */
+bool detector_hears_talk(const struct detector *d, uint64_t now_ms);
 
 /* For how long nothing has moved. */
 uint64_t detector_quiet_ms(const struct detector *d, uint64_t now_ms);

@@ -91,12 +91,13 @@ def step(last):
     return peers[0].recv(1) != b'g'
 while True:
     while trouble.exists():
-        if trouble.read_text() == 'spin':
+        what = trouble.read_text()
+        if what == 'spin':
             spin()
-        elif trouble.read_text().startswith('load'):
-            load(int(trouble.read_text().split()[1]))
+        elif what.startswith('load'):
+            load(int(what.split()[1]))
         else:
-            time.sleep(1000 if trouble.read_text() == 'sleep' else 0.05)
+            time.sleep(1000 if what == 'sleep' else 0.05)
     if step(end.exists()):
         break
     time.sleep(0.05)  # a step takes a while

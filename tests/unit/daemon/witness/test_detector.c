@@ -731,6 +731,8 @@ static void test_seldom_looks(void **state)
 		t.now_ms += 4000;
 	}
 	assert_true(t.d.longest_ms < 2000);
+	assert_true(detector_hears_talk(&t.d, t.now_ms));
+	assert_false(detector_hears_talk(&t.d, t.now_ms + 4000)); /* looks have ended */
 	t.now_ms -= 4000;
 	t.entered_ms = t.now_ms;
 	assert_int_equal(look_for(&t, hung, 6), NEWS_SUSPECT);
