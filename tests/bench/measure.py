@@ -243,6 +243,36 @@ def weight(launcher, member, directory, count, idle_s):
         return {"pss": pss, "high": high, "switches": woken}
 
 
+def cpu_ms(pid):
+    """CPU time of a process, as the scheduler counts it."""
+    return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
+
+
+def look_weight(launcher, member, directory, count, span_s):
+    """The same beside the process that looks at silent workers, once there is one: {"pss", "high": KB, "switches",
+    "start_ms", "look_ms": CPU time of that process until its first look is over, and of a look}."""
+    with Meeting(directory, count) as meeting, Run(launcher, member, meeting, "stay") as run:
+        run.until_all_are_there()
+
+        def looker():
+            return [pid for pid in run.own() if fields(f"/proc/{pid}/status").get("Name") == "hang-look"]
+
+        until(looker, "hang-look", LIMIT_S, RuntimeError)
+        time.sleep(1)  # its first look
+        own, [look] = run.own(), looker()
+        before, started = switches(own), cpu_ms(look)
+        time.sleep(span_s)  # the measured span itself
+        woken, looked = switches(own) - before, cpu_ms(look) - started
+        memory = Sampler(run)
+        memory.start()
+        memory.over.set()
+        memory.join()
+        pss, high = memory.peak(own)
+        run.process.send_signal(signal.SIGTERM)
+        run.wait()
+        return {"pss": pss, "high": high, "switches": woken, "start_ms": started, "look_ms": looked / (span_s / 10)}
+
+
 def reactions_ms(launchers_in_turn, member, directory, count, deaths):
     """For each launcher, of so many deaths the times until the last peer had its SIGTERM, sorted."""
     found = [[] for _ in launchers_in_turn]
