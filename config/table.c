@@ -640,12 +640,13 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"it get it. Those that SIGTERM ends at once need --blackbox-hold." },
 	[SET_ON_HANG] = { .flag = "on-hang", .kind = KIND_CHOICE, .group = GROUP_FAILURE,
 		.metavar = "off|report|dump|stop|restart",
-		.choices = "off|report|dump|stop|restart", .by_default = "off",
+		.choices = "off|report|dump|stop|restart", .by_default = "report",
 		.help = "Look for hangs, and say within 10 s which ranks one seems to be about: "
 			"report only says so, dump takes a bundle of --blackbox while the job goes "
 			"on, stop ends the job with exit code 121, restart ends the attempt as a "
 			"failure that --max-restarts counts. They act only after --on-hang-after. "
-			"With --progress the default is report." },
+			"The default is a modest report, and off with a single worker: looks begin "
+			"after 60 s without a line, and only what is certain is said." },
 	[SET_ON_HANG_AFTER] = { .flag = "on-hang-after", .kind = KIND_SECONDS,
 		.group = GROUP_FAILURE, .metavar = "SECONDS", .by_default = "600", .min = 10,
 		.max = 31536000,
@@ -657,7 +658,7 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 		.help = "Append to this file on node rank 0 all that --on-hang saw, and when: "
 			"counters, states and waits of workers, no data. It is what to send with a "
 			"report of a hang that was judged wrong, as it can be judged again. At most "
-			"64 MiB. With it the default of --on-hang is report." },
+			"64 MiB. It asks for --on-hang report." },
 
 	[SET_MAX_RESTARTS] = { .flag = "max-restarts", .original = 1, .pet = 1,
 		.kind = KIND_COUNT, .group = GROUP_RESTART, .metavar = "N", .by_default = "0",

@@ -54,7 +54,7 @@ void nccl_names_choose(const struct plan *p, const struct attempt *attempt, stru
 		.dumps = now ? now : before,
 		.pipes = env_given(p->user_env, p->env, NCCL_PIPES),
 	};
-	if ((p->blackbox_dir || p->on_hang != ON_HANG_OFF) &&
+	if ((p->blackbox_dir || (p->on_hang != ON_HANG_OFF && !p->hang_modest)) &&
 		!env_given(p->user_env, p->env, NCCL_RAS))
 		ret->set_ras = ras_address(attempt->master_port, arena);
 	if (!p->blackbox_dir)

@@ -154,6 +154,7 @@ struct plan {
 	struct progress_plan progress;
 	int stack_signal;     /* has a worker print its stacks; 0: none is known */
 	enum on_hang on_hang; /* what follows a hang */
+	bool hang_modest;     /* without --on-hang: see run/hang_watch.h */
 	uint64_t on_hang_after_ms;
 	const char *hang_trace_path; /* NULL: none; node rank 0 writes it */
 	/* phases of the check of all nodes (daemon/check/phases.h) before the first attempt, and

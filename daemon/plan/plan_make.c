@@ -171,13 +171,16 @@ static enum preflight_mode preflight_of(const struct settings *s)
 	return (enum preflight_mode)settings_number(s, SET_PREFLIGHT);
 }
 
-/* Who says what a step is wants to hear when there are none, and who wants a trace of it to look
- * for hangs. What dump keeps needs a place. */
+/* --progress and --hang-trace ask for it. By default a job of several workers has its modest form.
+ * What dump keeps needs a place. */
 static int decide_hang(const struct deciding *d, struct plan *p)
 {
-	if ((p->progress.by != PROGRESS_NONE || p->hang_trace_path) &&
-		!settings_given(d->s, SET_ON_HANG))
-		p->on_hang = ON_HANG_REPORT;
+	if (!settings_given(d->s, SET_ON_HANG)) {
+		bool asked = p->progress.by != PROGRESS_NONE || p->hang_trace_path;
+
+		p->on_hang = asked || p->world_size > 1 ? ON_HANG_REPORT : ON_HANG_OFF;
+		p->hang_modest = !asked;
+	}
 	if (p->on_hang == ON_HANG_OFF && p->hang_trace_path)
 		return failure_usage(d->why, "%s needs %s other than off",
 			settings_label(d->s, SET_HANG_TRACE), settings_label(d->s, SET_ON_HANG));

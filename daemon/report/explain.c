@@ -297,6 +297,11 @@ static void add_rare_facts(const struct explained *e, struct arena *a, struct fa
 	if (p->progress.by != PROGRESS_NONE)
 		add_fact(t, "progress", progress_shown(&p->progress, a),
 			settings_where(e->settings, SET_PROGRESS));
+	if (p->on_hang != ON_HANG_OFF)
+		add_fact(t, "on_hang",
+			p->hang_modest ? "report, modestly" :
+					 settings_text(e->settings, SET_ON_HANG),
+			settings_where(e->settings, SET_ON_HANG));
 	if (p->hang_trace_path)
 		add_fact(t, "hang_trace", p->hang_trace_path,
 			settings_where(e->settings, SET_HANG_TRACE));

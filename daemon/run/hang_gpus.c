@@ -205,14 +205,21 @@ static void on_end(struct helper *h, bool succeeded)
 	helper_close(h);
 }
 
-void hang_gpus_start(struct hang_gpus *g, uv_loop_t *loop, const struct plan *plan, char **argv)
+void hang_gpus_expect(struct hang_gpus *g, const struct plan *plan)
 {
 	const struct visible *v = &plan->visible;
 
-	if (g->plan || !(gpus_here() || (v->known && v->own.maker == GPU_NVIDIA)))
+	g->expected = gpus_here() || (v->known && v->own.maker == GPU_NVIDIA);
+}
+
+void hang_gpus_start(struct hang_gpus *g, uv_loop_t *loop, const struct plan *plan, char **argv)
+{
+	if (g->plan)
+		return;
+	hang_gpus_expect(g, plan);
+	if (!g->expected)
 		return;
 	g->plan = plan;
-	g->expected = true;
 	g->helper = (struct helper){
 		.work = work,
 		.on_end = on_end,

@@ -24,6 +24,9 @@ struct hang_gpus {
  * argv: as struct helper has it. */
 void hang_gpus_start(struct hang_gpus *g, uv_loop_t *loop, const struct plan *plan, char **argv);
 
+/* Instead: NVML is not asked, so what GPUs do is unknown, if there are some. */
+void hang_gpus_expect(struct hang_gpus *g, const struct plan *plan);
+
 /* The job moves. */
 void hang_gpus_moved(struct hang_gpus *g);
 

@@ -91,14 +91,17 @@ static void suspect(struct hang_judge *j)
 
 static void be_certain(struct hang_judge *j)
 {
-	struct text text = { 0 };
+	struct text text = { 0 }, how = { 0 };
 
 	describe(j, &j->detector.finding, &text);
-	say(j, NOTE_WARNING, "the job hangs: ", text_string(&text));
+	text_printf(&how, j->plan->hang_modest ? "nothing has moved for %u s: " : "the job hangs: ",
+		(unsigned)(detector_quiet_ms(&j->detector, now_ms()) / 1000));
+	say(j, NOTE_WARNING, text_string(&how), text_string(&text));
 	emit(j, "certain", &j->detector.finding, text_string(&text));
 	order(j, HANG_ORDER_CERTAIN, text_string(&text));
 	if (j->plan->on_hang == ON_HANG_STOP || j->plan->on_hang == ON_HANG_RESTART)
 		j->end(j->owner, text_string(&text));
+	text_done(&how);
 	text_done(&text);
 }
 
@@ -111,8 +114,51 @@ static void clear(struct hang_judge *j, const struct hang_finding *was)
 	order(j, HANG_ORDER_CLEARED, "");
 }
 
+/* Whether it can't be a healthy job's wait for the outside world, or for a time: the rank is
+ * stopped itself, or stuck in the kernel, or it waits for one of its own threads while others wait
+ * for it. Who sleeps, polls, reads a pipe, has a child that may do so, or uses a GPU that nobody
+ * asks may be well. */
+static bool is_beyond_doubt(const struct rank_sight *r, enum hang_class class)
+{
+	const struct worker_sample *s = &r->now;
+
+	if (class == HANG_STOPPED)
+		return s->state == 'T' || s->state == 't' || s->state == 'D' ||
+			s->waits == WAIT_DISK;
+	return class == HANG_OUTSIDE && s->waits == WAIT_FUTEX && s->kids == 0 &&
+		s->gpu == GPU_NONE;
+}
+
+/* In the modest form. */
+static bool is_worth_saying(const struct hang_judge *j)
+{
+	const struct hang_finding *f = &j->detector.finding;
+	bool unacked = false;
+
+	for (unsigned i = 0; i < f->count; i++)
+		if (i >= FINDING_RANKS ||
+			!is_beyond_doubt(&j->detector.sights[f->ranks[i]], f->class))
+			return false;
+	for (unsigned i = 0; i < j->detector.ranks; i++)
+		unacked |= j->detector.sights[i].standing.unacked ||
+			j->detector.sights[i].standing.unacked_away;
+	return f->count > 0 || (f->class == HANG_ALL_WAIT && unacked);
+}
+
+static bool is_silenced(struct hang_judge *j, enum detector_news news)
+{
+	bool spoke = j->spoke;
+
+	if (!j->plan->hang_modest || news == NEWS_NONE)
+		return false;
+	j->spoke = news == NEWS_CERTAIN && is_worth_saying(j);
+	return news == NEWS_CLEARED ? !spoke : !j->spoke;
+}
+
 static void act(struct hang_judge *j, enum detector_news news, const struct hang_finding *was)
 {
+	if (is_silenced(j, news))
+		return;
 	switch (news) {
 	case NEWS_NONE:
 		return;
@@ -128,15 +174,20 @@ static void act(struct hang_judge *j, enum detector_news news, const struct hang
 	}
 }
 
-static void moved(struct hang_judge *j)
+static void moved_at(struct hang_judge *j, uint64_t at_ms)
 {
 	const struct hang_finding was = j->detector.finding;
-	const struct trace_step step = { .kind = TRACE_MOVED, .at_ms = now_ms() };
+	const struct trace_step step = { .kind = TRACE_MOVED, .at_ms = at_ms };
 	enum detector_news news = detector_moved(&j->detector, step.at_ms);
 
 	hang_record(&j->recorder, &step);
 	hang_record_news(&j->recorder, &j->detector, news, step.at_ms);
 	act(j, news, &was);
+}
+
+static void moved(struct hang_judge *j)
+{
+	moved_at(j, now_ms());
 }
 
 /* --- hearing --- */
@@ -334,6 +385,62 @@ static void judge(struct hang_judge *j)
 	act(j, news, &was);
 }
 
+/* --- its memory --- */
+
+static void free_detector(struct hang_judge *j)
+{
+	free(j->detector.sights);
+	free(j->detector.room);
+	free(j->node_of);
+	free(j->polled);
+	j->detector = (struct detector){ .ranks = 0 };
+	j->node_of = NULL;
+	j->polled = NULL;
+}
+
+static void make_detector(struct hang_judge *j)
+{
+	struct detector *d = &j->detector;
+
+	*d = (struct detector){ .ranks = j->plan->world_size,
+		.after_ms = j->plan->on_hang_after_ms,
+		.no_habits = j->plan->hang_modest };
+	d->sights = calloc(d->ranks, sizeof *d->sights);
+	d->room = calloc((size_t)d->ranks * TALKS_MAX, sizeof *d->room);
+	j->node_of = calloc(d->ranks, sizeof *j->node_of);
+	j->polled = calloc(d->ranks, sizeof *j->polled);
+	if (!d->sights || !d->room || !j->node_of || !j->polled)
+		free_detector(j);
+}
+
+static void begin_detector(struct hang_judge *j)
+{
+	const struct trace_step step = {
+		.kind = TRACE_BEGIN,
+		.at_ms = now_ms() - j->lag_ms,
+		.ranks = j->detector.ranks,
+		.after_ms = j->detector.after_ms,
+	};
+
+	memset(j->polled, 0, j->detector.ranks * sizeof *j->polled);
+	detector_begin(&j->detector, step.at_ms);
+	hang_record(&j->recorder, &step);
+}
+
+/* Makes it, if there is none. */
+static bool has_detector(struct hang_judge *j)
+{
+	if (j->detector.ranks > 0)
+		return true;
+	make_detector(j);
+	if (j->detector.ranks == 0)
+		return false;
+	begin_detector(j);
+	return true;
+}
+
+/* --- its life --- */
+
 /* While the job moves, looks come now and then. */
 void hang_judge_tick(struct hang_judge *j)
 {
@@ -346,14 +453,16 @@ void hang_judge_tick(struct hang_judge *j)
 	quiet = all_are_quiet(j);
 	if (!quiet) {
 		forget_ras(j);
-		moved(j);
+		moved_at(j, now_ms() - j->lag_ms);
+	} else if (!has_detector(j)) {
+		return;
 	}
-	if (j->looks)
+	if (j->looks && !j->plan->hang_modest)
 		say_if_blind(j);
 	if (j->looks || j->heard)
 		judge(j);
 	j->heard = false;
-	quiet = quiet && !detector_hears_talk(&j->detector, now_ms());
+	quiet = quiet && (j->plan->hang_modest || !detector_hears_talk(&j->detector, now_ms()));
 	if (quiet == j->looks)
 		return;
 	j->looks = quiet;
@@ -361,51 +470,23 @@ void hang_judge_tick(struct hang_judge *j)
 	order(j, quiet ? HANG_ORDER_LOOK : HANG_ORDER_REST, "");
 }
 
-/* --- its life --- */
-
-static void make(struct hang_judge *j)
+void hang_judge_start(struct hang_judge *j, unsigned attempt, uint64_t lag_ms)
 {
-	struct detector *d = &j->detector;
-
-	if (j->quiet)
-		return;
-	hang_judge_done(j);
-	*d = (struct detector){ .ranks = j->plan->world_size,
-		.after_ms = j->plan->on_hang_after_ms };
-	d->sights = calloc(d->ranks, sizeof *d->sights);
-	d->room = calloc((size_t)d->ranks * TALKS_MAX, sizeof *d->room);
-	j->node_of = calloc(d->ranks, sizeof *j->node_of);
-	j->polled = calloc(d->ranks, sizeof *j->polled);
-	if (d->sights && d->room && j->node_of && j->polled)
+	if (!j->quiet)
 		j->quiet = calloc(j->plan->nnodes, sizeof *j->quiet);
-}
-
-static void begin_detector(struct hang_judge *j)
-{
-	const struct trace_step step = {
-		.kind = TRACE_BEGIN,
-		.at_ms = now_ms(),
-		.ranks = j->detector.ranks,
-		.after_ms = j->detector.after_ms,
-	};
-
-	detector_begin(&j->detector, step.at_ms);
-	hang_record(&j->recorder, &step);
-}
-
-void hang_judge_start(struct hang_judge *j, unsigned attempt)
-{
-	make(j);
 	if (!j->quiet)
 		return;
 	memset(j->quiet, 0, j->plan->nnodes * sizeof *j->quiet);
-	memset(j->polled, 0, j->detector.ranks * sizeof *j->polled);
 	j->attempt = attempt;
-	j->looks = j->heard = false;
+	j->looks = j->heard = j->spoke = false;
+	j->lag_ms = lag_ms;
 	j->store_changes = sight_store_changes(j->member);
 	j->recorder.on = j->plan->hang_trace_path != NULL;
 	j->recorder.output = j->output;
-	begin_detector(j);
+	if (j->detector.ranks > 0)
+		begin_detector(j);
+	else if (!j->plan->hang_modest)
+		(void)has_detector(j);
 }
 
 void hang_judge_stop(struct hang_judge *j)
@@ -416,14 +497,7 @@ void hang_judge_stop(struct hang_judge *j)
 
 void hang_judge_done(struct hang_judge *j)
 {
-	free(j->detector.sights);
-	free(j->detector.room);
-	free(j->node_of);
-	free(j->polled);
+	free_detector(j);
 	free(j->quiet);
-	j->detector.sights = NULL;
-	j->detector.room = NULL;
-	j->node_of = NULL;
-	j->polled = NULL;
 	j->quiet = NULL;
 }

@@ -35,7 +35,7 @@ struct hang_judge {
 	struct output *output; /* for --hang-trace */
 
 	/* private */
-	struct detector detector; /* its memory is made once */
+	struct detector detector; /* its memory is made once; no ranks: not yet */
 	bool *quiet;              /* by node rank */
 	unsigned *node_of;        /* by rank */
 	struct polled *polled;    /* by rank: when it asked the store for exception_dump */
@@ -45,16 +45,19 @@ struct hang_judge {
 	bool heard;      /* a look, since the last judgement */
 	unsigned looked; /* ticks since they were */
 	bool said_blind; /* that GPUs can't be seen */
+	bool spoke;      /* of what is certain, in the modest form */
+	uint64_t lag_ms; /* before now; something has moved since then, if a node isn't quiet */
 	struct hang_recorder recorder;
 };
 
-/* The workers of an attempt run. Where there is no memory nothing is judged. */
-void hang_judge_start(struct hang_judge *j, unsigned attempt);
+/* The workers of an attempt run. Without memory there is no judgement. lag_ms: the time from a
+ * node's last sign of life to its report that it is quiet, less a tick. */
+void hang_judge_start(struct hang_judge *j, unsigned attempt, uint64_t lag_ms);
 
 /* They end. */
 void hang_judge_stop(struct hang_judge *j);
 
-/* Once a second. */
+/* Once a second; in the modest form every 10 s. */
 void hang_judge_tick(struct hang_judge *j);
 
 /* A node has told: from another host, so anything. */

@@ -20,7 +20,7 @@ enum {
 	PERIOD_S = 5,         /* in which there are */
 	PAIR = 2,             /* of them, a second apart: as far as those while it is quiet */
 	MEMORY_TRIED_MAX = 3, /* how often each worker's memory is looked at, one of them a pair */
-	/* a child that looks once a second */
+	MODEST_S = 10,
 	SILENT_TICKS = 4, /* it has looked in these, unless it is stuck */
 	DOUBLINGS = 3,
 	BLIND_AFTER = 3,
@@ -71,12 +71,14 @@ static bool is_due(struct pace *p, bool quiet)
 }
 
 /* To walk through memory is dear: while the job moves, that of one worker in two looks. */
-static enum memory_look memory_due(const struct pace *p, unsigned worker, unsigned count)
+static enum memory_look memory_due(const struct hang_look *l, const struct pace *p, unsigned worker)
 {
 	/* anew after the first ones: what a job touches that starts is not its habit */
 	unsigned looks = p->moving_looks - (p->moving_looks > FIRST_LOOKS ? FIRST_LOOKS : 0);
-	unsigned turn = (looks - 1) / PAIR;
+	unsigned turn = (looks - 1) / PAIR, count = l->count;
 
+	if (l->modest)
+		return MEMORY_LEFT;
 	if (p->quiet_looks > 0)
 		return MEMORY_WATCHED;
 	return turn % count == worker && turn / count < MEMORY_TRIED_MAX ? MEMORY_TRIED :
@@ -91,7 +93,7 @@ static void look_once(
 
 	for (unsigned i = 0; i < l->count; i++) {
 		atomic_store(&s->at, i + 1);
-		look_at_worker(&l->workers[i], now_ms(), memory_due(p, i, l->count), &samples[i]);
+		look_at_worker(&l->workers[i], now_ms(), memory_due(l, p, i), &samples[i]);
 		samples[i].gpu = l->gpus ? hang_gpus_tell(l->gpus, i) : GPU_NONE;
 	}
 	atomic_store(&s->at, AT_NOBODY);
@@ -102,12 +104,12 @@ static void look_once(
 }
 
 /* Looks that were missed are not made up for: two of them tell little that are no second apart. */
-static void next_second(struct timespec *due)
+static void next_due(const struct hang_look *l, struct timespec *due)
 {
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	due->tv_sec++;
+	due->tv_sec += l->modest ? MODEST_S : 1;
 	if (now.tv_sec > due->tv_sec || (now.tv_sec == due->tv_sec && now.tv_nsec > due->tv_nsec))
 		*due = now;
 }
@@ -126,10 +128,10 @@ static void work(struct helper *h)
 	for (;;) {
 		struct text out = { 0 };
 
-		if (is_due(&pace, atomic_load(&seen_of(l)->quiet)))
+		if (is_due(&pace, l->modest || atomic_load(&seen_of(l)->quiet)))
 			look_once(l, &pace, samples, &out);
 		text_done(&out);
-		next_second(&due);
+		next_due(l, &due);
 		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
 	}
 }

@@ -2,9 +2,9 @@
  * While it moves, what they do is their habit: for that a minute of such looks will do, and then
  * two of them now and then.
  *
- * Nothing waits for it. A look that does not finish says nothing about a worker: all of this node
- * are unknown then, and the child is killed and replaced. Each one in a row that finishes nothing
- * has twice the time of the one before, up to half a minute. */
+ * The supervisor does not wait for it. While a look does not finish, all workers of this node are
+ * unknown; the child is killed and replaced. Each one in a row that finishes no look has twice the
+ * time of the one before, up to half a minute. */
 #ifndef LAUNCHD_DAEMON_RUN_HANG_LOOK_H
 #define LAUNCHD_DAEMON_RUN_HANG_LOOK_H
 
@@ -21,8 +21,12 @@ struct worker;
 
 /* Begins as { 0 }. */
 struct hang_look {
-	const struct hang_gpus *gpus; /* the owner's; NULL: there are none */
-	struct helper helper;         /* private, as is the rest */
+	/* the owner's */
+	const struct hang_gpus *gpus; /* NULL: there are none */
+	bool modest; /* it is started in a quiet, looks every 10 s, and leaves workers' memory alone
+		      */
+
+	struct helper helper; /* private, as is the rest */
 	struct looked *workers;
 	struct talks talks;
 	unsigned count;
@@ -34,15 +38,16 @@ struct hang_look {
 };
 
 /* Starts the child, if none runs. workers: of this node, `count` of them; argv as struct helper has
- * it. If that fails, or /proc is none or shows strangers, nothing is seen. */
+ * it. If that fails, or /proc is missing or another namespace's, the workers are never seen. */
 void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *workers,
 	unsigned count, unsigned store_port, unsigned node, char **argv);
 
 /* Whether the job is quiet: it is not at first. */
 void hang_look_quiet(struct hang_look *l, bool quiet);
 
-/* Once a second, after hang_look_start(): adds what the child has seen since the last call, as
- * sample.h has it, or that nothing is known about these workers. now_ms: on this node's clock. */
+/* As often as it looks, after hang_look_start(): adds what the child has seen since the last call,
+ * as sample.h has it, or that these workers are unknown. now_ms: on this node's clock.
+ */
 void hang_look_take(struct hang_look *l, uint64_t now_ms, struct text *out);
 
 /* Several in a row have finished no look. */

@@ -19,7 +19,9 @@
 enum {
 	TICK_MS = 1000,
 	QUIET_MS = 900,   /* after which a node says so; less than a tick */
-	ASLEEP_MS = 5000, /* between two ticks: this process did not run, so nothing is known */
+	ASLEEP_MS = 4000, /* that a tick is late: this process did not run, so nothing is known */
+	MODEST_TICK_MS = 10000,
+	MODEST_QUIET_MS = 60000, /* or --on-hang-after, if that is less */
 };
 
 static bool is_node_0(const struct hang_watch *w)
@@ -27,18 +29,25 @@ static bool is_node_0(const struct hang_watch *w)
 	return w->plan->node_rank == 0;
 }
 
+static uint64_t bytes_written(const struct hang_watch *w)
+{
+	const struct output_counts c = output_counts(w->output);
+
+	return c.read_bytes[0] + c.read_bytes[1];
+}
+
 /* Whether anything has moved here, for all that is free to know. A job that its user has suspended
  * is none that hangs, and neither is one whose launcher was stopped with it. */
 static bool has_moved(struct hang_watch *w, uint64_t now_ms)
 {
-	const struct output_counts c = output_counts(w->output);
-	uint64_t bytes = c.read_bytes[0] + c.read_bytes[1], before = w->now_ms;
+	uint64_t bytes = bytes_written(w);
 	bool moved = bytes != w->bytes || w->steps->signs != w->signs || w->pool->suspended ||
-		now_ms - before >= ASLEEP_MS;
+		now_ms >= w->due_ms + ASLEEP_MS;
 
 	w->bytes = bytes;
 	w->signs = w->steps->signs;
 	w->now_ms = now_ms;
+	w->due_ms = now_ms + w->tick_ms;
 	return moved;
 }
 
@@ -71,7 +80,7 @@ static void tell_whether_quiet(struct hang_watch *w, bool moved)
 {
 	if (moved)
 		w->moved_ms = w->now_ms;
-	tell_whether(w, w->now_ms - w->moved_ms >= QUIET_MS);
+	tell_whether(w, w->now_ms - w->moved_ms >= w->quiet_ms);
 }
 
 /* The signal that a worker is stopped by, which only its parent learns. */
@@ -114,7 +123,7 @@ static void add_of_quiet(struct hang_watch *w, struct text *out)
 		add_stop(&workers[i], out);
 		add_ended(&workers[i], w->now_ms, out);
 	}
-	if (is_node_0(w)) {
+	if (is_node_0(w) && !w->plan->hang_modest) {
 		hang_ras_start(&w->ras, w->tick.loop, workers, count, w->plan->world_size, w->argv);
 		hang_ras_take(&w->ras, out);
 	}
@@ -125,6 +134,10 @@ static void look(struct hang_watch *w)
 {
 	struct text seen = { 0 };
 
+	if (!w->looks && w->plan->hang_modest)
+		return;
+	if (w->plan->hang_modest)
+		hang_gpus_expect(&w->gpus, w->plan);
 	hang_look_start(&w->look, w->tick.loop, w->pool->workers, w->plan->start_count,
 		w->store_port, w->plan->node_rank, w->argv);
 	hang_look_quiet(&w->look, w->looks);
@@ -140,6 +153,8 @@ static void look(struct hang_watch *w)
 static void rest(struct hang_watch *w)
 {
 	w->looks = false;
+	if (w->plan->hang_modest)
+		hang_look_stop(&w->look);
 	hang_ras_stop(&w->ras);
 }
 
@@ -157,6 +172,7 @@ static void on_tick(uv_timer_t *t)
 		hang_gpus_moved(&w->gpus);
 	if (is_node_0(w))
 		hang_judge_tick(&w->judge);
+	traceback_look(&w->traceback, w->now_ms);
 }
 
 static void on_order(void *owner, const struct message_hang *m)
@@ -182,6 +198,8 @@ void hang_watch_enter(struct hang_watch *w, uv_loop_t *loop)
 		.end = on_end,
 		.owner = w,
 		.output = w->output };
+	w->traceback =
+		(struct traceback_watch){ .bus = w->bus, .output = w->output, .pool = w->pool };
 	w->open = true;
 	(void)uv_timer_init(loop, &w->tick); /* can't fail */
 	w->tick.data = w;
@@ -194,28 +212,52 @@ void hang_watch_leave(struct hang_watch *w)
 	hang_watch_stop(w);
 	hang_gpus_stop(&w->gpus);
 	hang_judge_done(&w->judge);
+	traceback_done(&w->traceback);
 	uv_close((uv_handle_t *)&w->tick, NULL);
 	w->open = false;
 }
 
+static void set_pace(struct hang_watch *w)
+{
+	bool modest = w->plan->hang_modest;
+	uint64_t after_ms = w->plan->on_hang_after_ms;
+
+	w->tick_ms = modest ? MODEST_TICK_MS : TICK_MS;
+	w->quiet_ms = !modest ? QUIET_MS : after_ms < MODEST_QUIET_MS ? after_ms : MODEST_QUIET_MS;
+	w->look.modest = modest;
+}
+
 void hang_watch_start(struct hang_watch *w, unsigned attempt, unsigned store_port)
 {
+	const bool modest = w->plan->hang_modest;
+
 	if (w->plan->on_hang == ON_HANG_OFF)
 		return;
 	w->works = true;
 	w->attempt = attempt;
 	w->store_port = store_port;
 	w->judge.plan = w->plan;
+	set_pace(w);
 	w->now_ms = w->moved_ms = uv_hrtime() / 1000000;
+	w->due_ms = w->now_ms + (modest ? w->quiet_ms : w->tick_ms);
+	w->bytes = bytes_written(w);
 	w->told = false;
 	*w->suspicion = '\0';
 	hang_ras_renew(&w->ras);
 	if (is_node_0(w))
-		hang_judge_start(&w->judge, attempt);
-	hang_gpus_start(&w->gpus, w->tick.loop, w->plan, w->argv);
+		hang_judge_start(&w->judge, attempt, modest ? w->quiet_ms - w->tick_ms : 0);
+	if (!modest)
+		hang_gpus_start(&w->gpus, w->tick.loop, w->plan, w->argv);
 	w->look.gpus = &w->gpus;
+	traceback_begin(&w->traceback, w->now_ms);
 	uv_update_time(w->tick.loop);
-	(void)uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+	(void)uv_timer_start(&w->tick, on_tick, w->due_ms - w->now_ms, w->tick_ms);
+}
+
+void hang_watch_hear(struct hang_watch *w, const struct tails *tails)
+{
+	if (w->works)
+		traceback_hear(&w->traceback, tails, uv_hrtime() / 1000000);
 }
 
 void hang_watch_stop(struct hang_watch *w)

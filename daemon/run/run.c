@@ -362,9 +362,10 @@ static void on_status_over(void *owner)
 
 static void on_tails(void *owner, const struct tails *t)
 {
-	const struct run *r = owner;
+	struct run *r = owner;
 
 	answers_tails(r->answers, t);
+	hang_watch_hear(&r->hang, t);
 }
 
 static void on_followed(void *owner, const struct followed_lines *f)

@@ -136,7 +136,7 @@ static void hear_job_started(struct metrics *m, const struct event *e, int64_t w
 	m->nnodes = p->nnodes;
 	m->world_size = p->world_size;
 	m->max_restarts = p->max_restarts;
-	m->hang_watched = p->on_hang != ON_HANG_OFF && p->node_rank == 0;
+	m->hang_watched = p->on_hang != ON_HANG_OFF && !p->hang_modest && p->node_rank == 0;
 	m->first = p->first_rank + p->start_first;
 	m->count = p->start_count;
 	m->doing = arena_alloc(m->arena, m->count);

@@ -68,7 +68,7 @@ struct metrics {
 	/* Of attempts that were followed by another one: from the start of each to its failure, and
 	 * from that to the start of the next one. */
 	uint64_t failed_ns, down_ns;
-	bool hang_watched; /* --on-hang, on node rank 0 */
+	bool hang_watched; /* --on-hang is given, on node rank 0 */
 	bool hang_suspected;
 	bool has_step; /* of this attempt, on node rank 0: --progress */
 	uint64_t step;

@@ -87,8 +87,10 @@ def step(last):
         for peer in peers:
             peer.send(word)
         return last
+    time.sleep(0.02 * rank)  # so that each but the last one waits for the others
     peers[0].send(b's')
     return peers[0].recv(1) != b'g'
+step(False)
 while True:
     while trouble.exists():
         what = trouble.read_text()
@@ -96,6 +98,12 @@ while True:
             spin()
         elif what.startswith('load'):
             load(int(what.split()[1]))
+        elif what == 'lock':
+            lock = threading.Lock()
+            lock.acquire()
+            lock.acquire()
+        elif what == 'child':
+            subprocess.run(['sleep', '1000'])
         else:
             time.sleep(1000 if what == 'sleep' else 0.05)
     if step(end.exists()):
