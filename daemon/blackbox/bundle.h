@@ -104,7 +104,7 @@ struct bundle_rank {
 	enum bundle_fate fate;
 	const char *end;
 	int64_t after_ms;
-	bool blames_peer; /* it says that another worker had gone */
+	bool blames_peer; /* it says that another worker had gone, or did not come */
 };
 
 struct bundle_node {

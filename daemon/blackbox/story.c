@@ -137,7 +137,7 @@ static void add_follower(const struct bundle_rank *r, struct text *out)
 	text_add(out, ", ");
 	add_after(out, r->after_ms);
 	text_add(out,
-		r->blames_peer                ? ": it says that another worker had gone\n" :
+		r->blames_peer ? ": it says that another worker had gone, or did not come\n" :
 			r->after_ms < 0       ? ": the clocks, or its words, speak against it\n" :
 			r->after_ms > LATE_MS ? ": that late it may have a cause of its own\n" :
 						": by itself, before launchd asked it to end\n");
@@ -458,7 +458,7 @@ static void advise_of_kind(struct advice *a, const char *kind, const struct bund
 			"Rank %u could not be started: its node's launcher has said why (the program's "
 			"format, its rights, its interpreter).",
 			f->rank);
-	else if (is(kind, "hang") || is(kind, "look"))
+	else if (is(kind, "hang") || is(kind, "look") || is(kind, "collective_timeout"))
 		advise_of_stacks(a, nodes, count);
 	else if (is(kind, "timeout"))
 		advise(a,

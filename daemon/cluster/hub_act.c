@@ -118,8 +118,10 @@ static const struct evidence *evidence_of_rank(const struct hub *h, unsigned ran
 
 static const struct evidence *evidence_of(const struct hub *h, const struct result *r)
 {
-	const struct outcome *culprit = result_culprit(r);
+	const struct outcome *culprit = result_culprit(r), *failed = cause_failed(&r->cause);
 
+	/* where nobody knows for whom it waited, its own words are all that there is */
+	culprit = culprit ? culprit : failed;
 	return culprit ? evidence_of_rank(h, culprit->rank) : NULL;
 }
 

@@ -160,6 +160,12 @@ void member_step(struct member *m, unsigned attempt, uint64_t step)
 		hub_step(&m->hub, 0, step);
 }
 
+void member_suspects(struct member *m, unsigned attempt, const unsigned *ranks, size_t count)
+{
+	if (m->role == MEMBER_HUB && m->hub.state == HUB_RUNNING && attempt == m->hub.job.attempt)
+		job_suspect(&m->hub.job, ranks, count, uv_hrtime());
+}
+
 void member_close(struct member *m)
 {
 	if (m->party.closing)

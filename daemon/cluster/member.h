@@ -120,6 +120,9 @@ void member_bundle(struct member *m, const struct message_bundle *told);
  * 0 `step` may follow at once. */
 void member_step(struct member *m, unsigned attempt, uint64_t step);
 
+/* Node rank 0: --on-hang suspects these ranks of that attempt; 0: the job moves again. */
+void member_suspects(struct member *m, unsigned attempt, const unsigned *ranks, size_t count);
+
 /* Leaves; `closed` follows from the loop once the last lines are sent or received. */
 void member_close(struct member *m);
 

@@ -244,14 +244,20 @@ static void failed_fields(struct pass *p, struct outcome *o)
 	o->asked_ns = u64(p, o->asked_ns);
 	o->late_ns = u64(p, o->late_ns);
 	refuse_if(p, o->late_ns > o->ended_ns);
-	o->blames = small(p, o->blames, BLAMES_A_PEER);
+	o->blames = small(p, o->blames, BLAMES_A_WAIT);
+	o->waited.in_store = flag(p, o->waited.in_store);
+	o->waited.dials = flag(p, o->waited.dials);
+	o->waited.count = small(p, o->waited.count, WAITED_RANKS);
+	for (size_t i = 0; i < WAITED_RANKS; i++)
+		o->waited.ranks[i] = u32(p, o->waited.ranks[i]);
+	o->unjoined = flag(p, o->unjoined);
 	o->left = u32(p, o->left);
 	o->left_killed = u32(p, o->left_killed);
 }
 
 static void cause_fields(struct pass *p, struct cause *c)
 {
-	c->kind = small(p, c->kind, CAUSE_PREEMPTED);
+	c->kind = small(p, c->kind, CAUSE_KINDS - 1);
 	c->signal = signal_number(p, c->signal);
 	c->sender.pid = process_id(p, c->sender.pid);
 	c->sender.uid = u32(p, c->sender.uid);
@@ -262,8 +268,11 @@ static void cause_fields(struct pass *p, struct cause *c)
 	c->node = u32(p, c->node);
 	LINE(p, c->host);
 	LINE(p, c->detail);
-	if (c->kind == CAUSE_FAILURE)
+	c->has_culprit = c->kind == CAUSE_TIMEOUT && flag(p, c->has_culprit);
+	if (c->kind == CAUSE_FAILURE || c->has_culprit)
 		failed_fields(p, &c->culprit);
+	if (c->kind == CAUSE_TIMEOUT)
+		failed_fields(p, &c->victim);
 	if (c->kind == CAUSE_BAD_NODE)
 		c->exclude = shown(p, c->exclude, EXCLUDE_MAX);
 	if (c->kind == CAUSE_PREEMPTED) {

@@ -414,6 +414,10 @@ static void to_our_clock(const struct spoke *s, struct cause *c)
 	c->culprit.ended_ns = our_ns(s, c->culprit.ended_ns);
 	c->culprit.asked_ns = our_ns(s, c->culprit.asked_ns);
 	c->culprit.late_ns = 0;
+	c->victim.started_ns = our_ns(s, c->victim.started_ns);
+	c->victim.ended_ns = our_ns(s, c->victim.ended_ns);
+	c->victim.asked_ns = our_ns(s, c->victim.asked_ns);
+	c->victim.late_ns = 0;
 }
 
 static void on_stop(struct spoke *s, const struct message *m)

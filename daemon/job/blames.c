@@ -6,40 +6,27 @@
 #include <string.h>
 
 #include "daemon/job/evidence.h"
+#include "daemon/job/waits.h"
 
 /* What torch, NCCL and gloo say where another process has gone, or does not answer any more. Each
  * was seen in the reports named beside it. */
 static const char *const of_peers[] = {
 	/* gloo's pair.cc (pytorch#75512, pytorch#61670) */
 	"Connection closed by peer",
-	/* gloo, after another pair of the process has failed (BCNet#53); its unbound_buffer.cc
-	 * (gloo#511); its monitored_barrier (pytorch#83289) */
-	"Application timeout caused pair closure",
-	"for recv operation to complete",
-	"for send operation to complete",
-	"failed to pass monitoredBarrier",
 	/* NCCL 2.13 and later (nccl#2076, nccl#1141), before (nccl#795, nccl#1514), and where the
 	 * peer does not answer over IB (stanford_alpaca#207) */
 	"remote process exited or there was a network error",
 	"ncclRemoteError",
 	"Connection closed by remote peer",
 	"Got completion from peer",
-	/* torch's watchdog (pytorch#118369, LlamaFactory#6269) */
-	"Watchdog caught collective operation timeout",
+	/* torch's watchdog (LlamaFactory#6269) */
 	"NCCL watchdog thread terminated with exception",
-	/* torch's store whose server has gone (pytorch#153586), or that a peer never wrote to
-	 * (LlamaFactory#3698, pytorch#82091) or never came to (OpenRLHF#1040, pytorch-distributed
-	 * of tczhangzhi#18) */
+	/* torch's store whose server has gone (pytorch#153586) */
 	"to recv, got 0 bytes",
 	"Connection was likely closed",
 	"recvValue failed",
 	"sendBytes failed",
 	"but store->get(",
-	"Socket Timeout",
-	"Timeout waiting for key",
-	"wait timeout after",
-	"clients joined",
-	"in store based barrier",
 };
 
 /* errno's words, which every socket has: gloo's "Read error [192.168.70.92]:25266: Connection reset
@@ -84,6 +71,13 @@ static bool tells_of_peer(const char *text, const char *traceback)
 		(!strstr(text, "[Errno ") || (traceback && strstr(traceback, "torch/distributed")));
 }
 
+static enum blames blames_told(const char *text, const char *traceback)
+{
+	if (waits_says(text))
+		return BLAMES_A_WAIT;
+	return tells_of_peer(text, traceback) ? BLAMES_A_PEER : BLAMES_ITSELF;
+}
+
 /* The name of the exception, which comes first: "ValueError: ...", with the modules that it
  * is in, or without: "torch.distributed.elastic....SignalException: Process 12 got signal: 15". */
 static bool is_named(const char *message, const char *name)
@@ -111,7 +105,17 @@ static const char *exception_of(const char *traceback)
 	return ret;
 }
 
-enum blames blames_of(const char *message, const char *traceback)
+/* Also what it says of whom it waited for. */
+static enum blames blames_with_names(enum blames b, const char *message, const char *lines,
+	const struct speaker *by, struct waited *ret)
+{
+	if (b == BLAMES_A_WAIT && by)
+		waits_read(message, lines ? lines : "", by->rank, by->master_port, ret);
+	return b;
+}
+
+enum blames blames_of(
+	const char *message, const char *traceback, const struct speaker *by, struct waited *ret)
 {
 	bool has_message = message && *message;
 	const char *said;
@@ -122,7 +126,7 @@ enum blames blames_of(const char *message, const char *traceback)
 	for (size_t i = 0; i < sizeof of_nobody / sizeof *of_nobody; i++)
 		if (is_named(said, of_nobody[i]))
 			return BLAMES_NOBODY;
-	return tells_of_peer(said, traceback) ? BLAMES_A_PEER : BLAMES_ITSELF;
+	return blames_with_names(blames_told(said, traceback), said, traceback, by, ret);
 }
 
 /* Beside a sentence in a worker's output: it is one of torch's, NCCL's or gloo's, and not of
@@ -263,25 +267,31 @@ static bool is_of_nobody(const char *message)
 
 static enum blames blames_of_message(char *message, const char *context)
 {
+	enum blames told;
+
 	cut_message(message);
 	if (is_of_nobody(message))
 		return BLAMES_NOBODY;
-	if (HAS(message, of_gpus) || !tells_of_peer(message, context))
-		return BLAMES_ITSELF;
-	return HAS(message, of_torch) || HAS(context, of_torch) ? BLAMES_A_PEER : BLAMES_NOBODY;
+	told = HAS(message, of_gpus) ? BLAMES_ITSELF : blames_told(message, context);
+	if (told == BLAMES_ITSELF || waits_says_clearly(message))
+		return told;
+	return HAS(message, of_torch) || HAS(context, of_torch) ? told : BLAMES_NOBODY;
 }
 
 /* Without an exception only what the very last lines say of a peer counts; a warning is none, as
  * healthy jobs have them when they end. */
-static enum blames blames_of_end(char *text)
+static enum blames blames_of_end(char *text, const struct speaker *by, struct waited *ret)
 {
 	for (size_t skipped = count_lines(text); skipped > MUTE_LINES; skipped--)
 		text = next_line(text);
 	for (char *next; *text; text = next) {
 		next = next_line(text);
 		next[-1] = '\0';
-		if (!begins(text, "[W") && !begins(text, "[I") && !HAS(text, of_gpus) &&
-			HAS(text, of_peers) && HAS(text, of_torch))
+		if (begins(text, "[W") || begins(text, "[I") || HAS(text, of_gpus))
+			continue;
+		if (waits_says(text) && (waits_says_clearly(text) || HAS(text, of_torch)))
+			return blames_with_names(BLAMES_A_WAIT, text, NULL, by, ret);
+		if (HAS(text, of_peers) && HAS(text, of_torch))
 			return BLAMES_A_PEER;
 	}
 	return BLAMES_NOBODY;
@@ -289,18 +299,23 @@ static enum blames blames_of_end(char *text)
 
 /* Where Python's exception and the one that aborted it say different things, nobody can tell: one's
  * own may have been caught and shown, and the other may come of how long its end took. */
-static enum blames blames_of_finals(const struct finals *f)
+static enum blames blames_of_finals(
+	const struct finals *f, const struct speaker *by, struct waited *ret)
 {
 	enum blames native = f->native ? blames_of_message(f->native, f->native) : BLAMES_NOBODY;
-	enum blames python;
+	enum blames python = f->python ? blames_of_message(f->python, f->traceback) : BLAMES_NOBODY;
 
+	if (f->python && python == BLAMES_A_WAIT && (!f->native || native >= BLAMES_A_PEER))
+		return blames_with_names(python, f->python, f->traceback, by, ret);
+	if (f->native && native == BLAMES_A_WAIT && (!f->python || python >= BLAMES_A_PEER))
+		return blames_with_names(native, f->native, f->native, by, ret);
 	if (!f->python)
 		return native;
-	python = blames_of_message(f->python, f->traceback);
 	return f->native && native != python ? BLAMES_NOBODY : python;
 }
 
-enum blames blames_of_lines(const struct ending *end, const char *lines)
+enum blames blames_of_lines(
+	const struct ending *end, const char *lines, const struct speaker *by, struct waited *ret)
 {
 	enum { SIGNAL_CODES = 128, ABORTED = SIGNAL_CODES + SIGABRT };
 	char text[LAST_LINES_BYTES + 2];
@@ -316,6 +331,6 @@ enum blames blames_of_lines(const struct ending *end, const char *lines)
 	find_finals(text, &f);
 	first = f.python ? f.python : f.native;
 	if (!first)
-		return blames_of_end(text);
-	return count_lines(first) <= FINAL_LINES ? blames_of_finals(&f) : BLAMES_NOBODY;
+		return blames_of_end(text, by, ret);
+	return count_lines(first) <= FINAL_LINES ? blames_of_finals(&f, by, ret) : BLAMES_NOBODY;
 }

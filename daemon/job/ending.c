@@ -45,7 +45,14 @@ struct cause cause_of_failure(const struct outcome *culprit)
 
 const struct outcome *cause_culprit(const struct cause *c)
 {
-	return c->kind == CAUSE_FAILURE ? &c->culprit : NULL;
+	bool known = c->kind == CAUSE_FAILURE || (c->kind == CAUSE_TIMEOUT && c->has_culprit);
+
+	return known ? &c->culprit : NULL;
+}
+
+const struct outcome *cause_failed(const struct cause *c)
+{
+	return c->kind == CAUSE_TIMEOUT ? &c->victim : cause_culprit(c);
 }
 
 const struct outcome *result_culprit(const struct result *r)
@@ -69,6 +76,8 @@ int cause_exit_code(const struct cause *c)
 		return 0;
 	case CAUSE_FAILURE:
 		return ending_exit_code(&c->culprit.end);
+	case CAUSE_TIMEOUT:
+		return ending_exit_code(&c->victim.end);
 	case CAUSE_SIGNAL:
 		return 128 + c->signal;
 	case CAUSE_MAX_RUNTIME:
@@ -129,6 +138,7 @@ enum failing outcome_failing(const struct outcome *o)
 	case BLAMES_ITSELF:
 		return FAILING_ITSELF;
 	case BLAMES_A_PEER:
+	case BLAMES_A_WAIT:
 		return FAILING_PEER;
 	case BLAMES_NOBODY:
 		break;
@@ -142,8 +152,8 @@ bool result_is_together(const struct result *r, const struct outcome *o)
 {
 	const struct outcome *c = result_culprit(r);
 
-	if (!c || result_is_culprit(r, o) || o->asked != ASKED_NOTHING ||
-		ending_is_success(&o->end) || !o->pid || !c->pid)
+	if (!c || r->cause.kind != CAUSE_FAILURE || result_is_culprit(r, o) ||
+		o->asked != ASKED_NOTHING || ending_is_success(&o->end) || !o->pid || !c->pid)
 		return false;
 	if ((outcome_failing(o) == FAILING_PEER) != (outcome_failing(c) == FAILING_PEER))
 		return false;

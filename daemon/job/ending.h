@@ -44,7 +44,18 @@ enum oom_limit {
 enum blames {
 	BLAMES_NOBODY, /* there is none, or nobody can tell */
 	BLAMES_ITSELF, /* an exception of its own */
-	BLAMES_A_PEER, /* another worker had gone: connection reset, NCCL's watchdog */
+	BLAMES_A_PEER, /* another worker had gone: connection reset */
+	BLAMES_A_WAIT, /* another worker did not come, and it timed out waiting for it */
+};
+
+enum { WAITED_RANKS = 8 };
+
+/* What one that timed out says of whom it waited for. */
+struct waited {
+	bool in_store;                /* for a key of the store, or for its clients */
+	bool dials;                   /* rank 0, which hosts the store, did not answer */
+	unsigned count;               /* of the ranks that it names; 0: none */
+	unsigned ranks[WAITED_RANKS]; /* of the job, not of one of its groups */
 };
 
 /* One worker's whole story, as the report tells it. */
@@ -63,6 +74,8 @@ struct outcome {
 	uint64_t started_ns, ended_ns, asked_ns;
 	uint64_t late_ns; /* it may have ended so much earlier: a node alone does not ask, 0 */
 	enum blames blames;
+	struct waited waited; /* BLAMES_A_WAIT */
+	bool unjoined;        /* it had no connection to the store when the attempt was to stop */
 	unsigned left;        /* processes that it left behind */
 	unsigned left_killed; /* of these, how many needed SIGKILL */
 };
@@ -89,9 +102,11 @@ enum cause_kind {
 	CAUSE_BAD_NODE,  /* --preflight found nodes bad: no worker was started */
 	CAUSE_HANG,      /* --on-hang stop, restart: cause.detail names class and ranks */
 	CAUSE_PREEMPTED, /* a node is about to be taken away: cause.detail says how soon */
+	CAUSE_TIMEOUT,   /* workers timed out waiting for another one: cause.culprit, if it is known
+			  */
 };
 
-enum { CAUSE_KINDS = CAUSE_PREEMPTED + 1 };
+enum { CAUSE_KINDS = CAUSE_TIMEOUT + 1 };
 
 enum { NODE_NAME_SIZE = 65, CAUSE_DETAIL_SIZE = 192 };
 
@@ -100,19 +115,24 @@ struct cause {
 	int signal;           /* CAUSE_SIGNAL; PREEMPTED: that announced it; NODE_LOST: of which its
 			       * supervisor died, where all nodes know that; 0: not so */
 	struct sender sender; /* CAUSE_SIGNAL, PREEMPTED */
-	unsigned requeue_code;  /* PREEMPTED: the job's exit code, --requeue-exit-code */
-	struct outcome culprit; /* CAUSE_FAILURE: a copy, as it may be another node's worker */
-	uint64_t at_ns;         /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
-	uint64_t noticed_ns;    /* NODE_LOST: when its loss was seen; it was lost between the two */
-	uint64_t quiet_ns;      /* HANG: for so long nothing had moved; on node rank 0 only */
-	unsigned node;          /* where: the node rank */
+	unsigned requeue_code; /* PREEMPTED: the job's exit code, --requeue-exit-code */
+	/* CAUSE_FAILURE; CAUSE_TIMEOUT: the worker that the others waited for, where has_culprit is
+	 * set. A copy, as it may be another node's */
+	struct outcome culprit;
+	struct outcome victim; /* CAUSE_TIMEOUT: the first that timed out, whose exit code counts */
+	bool has_culprit;
+	uint64_t at_ns;      /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
+	uint64_t noticed_ns; /* NODE_LOST: when its loss was seen; it was lost between the two */
+	uint64_t quiet_ns;   /* HANG: for so long nothing had moved; on node rank 0 only */
+	unsigned node;       /* where: the node rank */
 	char host[NODE_NAME_SIZE]; /* of that node, where others than this result's nodes know it:
 				    * another launcher told the cause; "": none did */
 	bool contact; /* NODE_LOST: all that this node knows is that it lost contact with that one
 		       */
 	bool asleep;  /* NODE_LOST: it is this node, which did not run, and was missed by others */
 	/* NODE_LOST: "its connection was closed", ...; BAD_NODE: what is bad of the first of them,
-	 * "GPU 2: 4 uncorrectable ECC errors"; else "" */
+	 * "GPU 2: 4 uncorrectable ECC errors"; TIMEOUT: "rank 0 timed out waiting for it"; else ""
+	 */
 	char detail[CAUSE_DETAIL_SIZE];
 	/* The hosts to leave out, "gpu07,gpu12"; it lives as long as the job does. BAD_NODE: those
 	 * that are bad; FAILURE: the one where a worker failed first more than once. NULL: none */
@@ -148,6 +168,8 @@ struct node {
 struct result {
 	const struct outcome *outcomes; /* one for each worker, by rank; borrowed */
 	size_t count;
+	const unsigned *suspects; /* ranks that --on-hang saw elsewhere while others waited */
+	size_t suspect_count;
 	/* others failed so close to it that nobody can tell who was first: by their nodes' clocks,
 	 * or on a node whose kernel gives no pidfds */
 	bool unsure;
@@ -186,9 +208,13 @@ bool ending_is_unstarted(const struct ending *e);
 /* A worker's failure as the cause: the only way to make one, so that there is always a culprit. */
 struct cause cause_of_failure(const struct outcome *culprit);
 
-/* The worker that failed first; NULL: the job did not end by a worker's failure. */
+/* The worker to blame: that failed first, or that others waited for in vain; NULL: there is none,
+ * or it is not known. */
 const struct outcome *cause_culprit(const struct cause *c);
 const struct outcome *result_culprit(const struct result *r);
+
+/* The worker whose end has ended the job, to blame or not; NULL: none has. */
+const struct outcome *cause_failed(const struct cause *c);
 
 /* Whether this one of the result's outcomes is the worker that failed first. */
 bool result_is_culprit(const struct result *r, const struct outcome *o);
@@ -227,7 +253,7 @@ enum failing {
 	FAILING_ITSELF, /* an exception of its own, a signal, no start */
 	FAILING_MUTE,   /* an exit code without words: a cause, or a consequence */
 	FAILING_ABORT,  /* SIGABRT without words: NCCL's watchdog, mostly */
-	FAILING_PEER,   /* it says that another worker had gone */
+	FAILING_PEER,   /* it says that another worker had gone, or did not come */
 };
 
 enum failing outcome_failing(const struct outcome *o);

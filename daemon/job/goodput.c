@@ -7,7 +7,8 @@
 /* In which something went wrong, so that work since the last checkpoint is lost. */
 static bool is_failure(enum cause_kind kind)
 {
-	return kind == CAUSE_FAILURE || kind == CAUSE_NODE_LOST || kind == CAUSE_HANG;
+	return kind == CAUSE_FAILURE || kind == CAUSE_NODE_LOST || kind == CAUSE_HANG ||
+		kind == CAUSE_TIMEOUT;
 }
 
 /* Of a lost node's ranks nothing is known. */
@@ -159,6 +160,7 @@ static const char *const lost_to[CAUSE_KINDS] = {
 	[CAUSE_BAD_NODE] = "bad node",
 	[CAUSE_HANG] = "hang",
 	[CAUSE_PREEMPTED] = "preemption",
+	[CAUSE_TIMEOUT] = "time-out",
 };
 
 void goodput_text(const struct goodput *g, struct text *out)

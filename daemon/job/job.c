@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/arena.h"
 #include "common/sm.h"
@@ -292,6 +293,19 @@ static void find_untold(struct job *j)
 	}
 }
 
+/* What those say that time out is a line of output, by which a job seems to move. */
+static void set_suspects(struct job *j)
+{
+	const uint64_t words_ns = 30000000000;
+	const struct job_suspects *s = &j->suspects;
+	uint64_t stopped_ns = j->stop.cause.at_ns;
+
+	if (s->count == 0 || (s->cleared_ns && stopped_ns > s->cleared_ns + words_ns))
+		return;
+	j->result.suspects = s->ranks;
+	j->result.suspect_count = s->count;
+}
+
 /* Fills j->result from what all nodes have told. */
 static void make_result(struct job *j, uint64_t now_ns)
 {
@@ -307,6 +321,7 @@ static void make_result(struct job *j, uint64_t now_ns)
 	if (j->outcomes)
 		add_all(j);
 	r->outcomes = j->outcomes;
+	set_suspects(j);
 	add_nodes(j);
 	if (r->started_ns == 0)
 		r->started_ns = j->started_ns;
@@ -655,6 +670,20 @@ bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns)
 	return true;
 }
 
+void job_suspect(struct job *j, const unsigned *ranks, size_t count, uint64_t now_ns)
+{
+	struct job_suspects *s = &j->suspects;
+
+	if (j->state != JOB_RUNNING)
+		return;
+	if (count == 0) {
+		s->cleared_ns = now_ns;
+		return;
+	}
+	*s = (struct job_suspects){ .count = count < SUSPECTS_MAX ? count : SUSPECTS_MAX };
+	memcpy(s->ranks, ranks, s->count * sizeof *ranks);
+}
+
 void job_resume(struct job *j, uint64_t now_ns)
 {
 	job_goto(j, JOB_RUNNING);
@@ -665,6 +694,7 @@ void job_resume(struct job *j, uint64_t now_ns)
 	if (is_hang(j))
 		j->asked = j->restart;
 	j->started_ns = now_ns;
+	j->suspects = (struct job_suspects){ .count = 0 };
 	j->steps.attempt_known = false;
 	j->steps.attempt_best = j->steps.beyond_ns = 0;
 	j->stop = (struct stop){ .urgency = URGENCY_NONE };

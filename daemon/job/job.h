@@ -112,6 +112,15 @@ struct job_steps {
 	uint64_t beyond_ns;    /* when this one came beyond all before; 0: it has not */
 };
 
+enum { SUSPECTS_MAX = 16 };
+
+/* Whom --on-hang has seen elsewhere while the others of this attempt waited. */
+struct job_suspects {
+	unsigned ranks[SUSPECTS_MAX];
+	size_t count;
+	uint64_t cleared_ns; /* when the job moved again; 0: it has not */
+};
+
 struct job {
 	enum job_state state;
 	unsigned nnodes, attempt;
@@ -135,6 +144,7 @@ struct job {
 	void (*find_site)(void *owner, unsigned rank, struct crash_site *ret);
 	void *owner;
 	struct job_steps steps;
+	struct job_suspects suspects;
 	struct goodput goodput;
 	/* OVER: why no restart follows a failure, where --max-restarts was given: "the limit is
 	 * reached", "exit code 2 is not in --restart-on"; "" otherwise */
@@ -203,6 +213,9 @@ enum order job_left(struct job *j, unsigned node, uint64_t now_ns);
 
 /* Workers of a node have come to a step. True: this attempt had not reached it. */
 bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns);
+
+/* --on-hang suspects these ranks now, in place of those before; 0: the job moves again. */
+void job_suspect(struct job *j, const unsigned *ranks, size_t count, uint64_t now_ns);
 
 /* Begins the next attempt. */
 void job_resume(struct job *j, uint64_t now_ns);

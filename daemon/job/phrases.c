@@ -65,9 +65,9 @@ int64_t moment_seconds(const struct result *r, uint64_t at_ns)
 
 uint64_t cause_ns(const struct result *r)
 {
-	const struct outcome *culprit = result_culprit(r);
+	const struct outcome *failed = cause_failed(&r->cause);
 
-	return culprit && culprit->ended_ns ? culprit->ended_ns : r->cause.at_ns;
+	return failed && failed->ended_ns ? failed->ended_ns : r->cause.at_ns;
 }
 
 const char *preemption_source(const struct cause *c)
@@ -115,6 +115,9 @@ void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 		text_add_shown(out, c->detail, strnlen(c->detail, sizeof c->detail));
 		text_add(out, *c->detail ? ")" : "");
 		return;
+	case CAUSE_TIMEOUT:
+		text_add_shown(out, c->detail, strnlen(c->detail, sizeof c->detail));
+		return;
 	case CAUSE_HANG:
 		text_add(out, "the job hung");
 		text_add(out, *c->detail ? ": " : "");
@@ -153,6 +156,8 @@ void cause_brief_add(const struct cause *c, uint64_t max_runtime_ms, struct text
 		text_printf(out, "preemption was announced by %s", preemption_source(c));
 	else if (c->kind == CAUSE_HANG)
 		text_add(out, "the job hung");
+	else if (c->kind == CAUSE_TIMEOUT)
+		text_add(out, "workers timed out waiting for another rank");
 	else
 		cause_add(c, max_runtime_ms, out);
 }

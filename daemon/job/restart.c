@@ -150,7 +150,7 @@ static bool add_against_repeat(const struct job *j, struct text *out)
 
 unsigned restart_is_futile(const struct job *j, const struct result *r)
 {
-	bool fails = r->cause.kind == CAUSE_FAILURE || is_hang(j, &r->cause);
+	bool fails = cause_failed(&r->cause) || is_hang(j, &r->cause);
 	bool asked = is_asked_for(j) || (j->asked.kind != CAUSE_NONE && !is_hang(j, &j->asked));
 
 	if (j->policy.no_progress == 0 || j->policy.max_restarts == 0 || !fails || asked ||
@@ -201,7 +201,7 @@ void restart_reason(const struct job *j, uint64_t now_ns, char ret[WHY_NOT_SIZE]
 static bool add_against(
 	const struct job *j, const struct result *r, uint64_t now_ns, struct text *out)
 {
-	const struct outcome *culprit = result_culprit(r);
+	const struct outcome *culprit = cause_failed(&r->cause);
 	unsigned max = j->policy.max_restarts, futile = restart_is_futile(j, r);
 
 	if (j->asked.kind != CAUSE_NONE && !is_hang(j, &j->asked))
@@ -232,7 +232,7 @@ bool restart_is_due(
 	if (is_asked_for(j))
 		due = !add_missing_node(j, &text);
 	else if (j->policy.max_restarts == 0 ||
-		(r->cause.kind != CAUSE_FAILURE && r->cause.kind != CAUSE_NODE_LOST &&
+		(!cause_failed(&r->cause) && r->cause.kind != CAUSE_NODE_LOST &&
 			!is_hang(j, &r->cause)))
 		return false; /* nobody expects one */
 	else

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "daemon/job/absent.h"
 #include "daemon/job/phrases.h"
 
 /* How much later than its victims the first one may be seen to die: the kernel closes its sockets
@@ -237,6 +238,8 @@ static void blame_worker(const struct inquest *q, const struct outcome *culprit)
 {
 	const struct outcome *late = is_primary(culprit) ? NULL : late_culprit(q, culprit);
 
+	if (!late && outcome_failing(culprit) == FAILING_PEER && absent_blame(q->r))
+		return;
 	culprit = late ? late : culprit;
 	q->r->cause = cause_of_failure(culprit);
 	q->r->unsure = is_unsure(q, culprit);
@@ -337,6 +340,19 @@ static void add_culprit(const struct result *r, struct text *out)
 			has_twin(r) ? "its node's kernel" : "the nodes' clocks");
 }
 
+static void add_absent(const struct result *r, struct text *out)
+{
+	const struct outcome *culprit = result_culprit(r);
+
+	if (culprit) {
+		worker_add(out, culprit);
+		text_add(out, " on ");
+		place_add(out, host_of(r), r->cause.node);
+		text_add(out, ": ");
+	}
+	cause_add(&r->cause, 0, out);
+}
+
 static void add_loss(const struct result *r, struct text *out)
 {
 	text_add(out, r->cause.contact ? "this node lost contact with " : "");
@@ -359,6 +375,8 @@ static void add_cause(const struct result *r, struct text *out)
 		add_culprit(r, out);
 	} else if (r->cause.kind == CAUSE_NODE_LOST) {
 		add_loss(r, out);
+	} else if (r->cause.kind == CAUSE_TIMEOUT) {
+		add_absent(r, out);
 	} else if (r->cause.kind == CAUSE_BAD_NODE) {
 		node_name_add(out, r->cause.node, host_of(r));
 		bad_add(out, &r->cause);

@@ -2,8 +2,9 @@
  *
  * Deaths are ordered by their own times, which are known up to the error of each node's clock.
  * What launchd ended is a consequence, and so is what died of a lost peer: SIGABRT (NCCL's
- * watchdog), an error file or last lines that tell of a reset connection. A lost node counts as a
- * death at the time when it was last heard. */
+ * watchdog), an error file or last lines that tell of a reset connection. Where workers have only
+ * timed out waiting for another one, that one is the cause, or nobody (absent.h). A lost node
+ * counts as a death at the time when it was last heard. */
 #ifndef LAUNCHD_DAEMON_JOB_VERDICT_H
 #define LAUNCHD_DAEMON_JOB_VERDICT_H
 
@@ -30,13 +31,22 @@ struct verdict {
  * (node 1): exit code 1". */
 void verdict_make(const struct result *r, struct verdict *ret);
 
-/* What the words of an error file say (message and traceback; either may be NULL). */
-enum blames blames_of(const char *message, const char *traceback);
+/* Whose words these are. */
+struct speaker {
+	unsigned rank;
+	const char *master_port; /* where rank 0 hosts the store; NULL: launchd does */
+};
+
+/* What the words of an error file say (message and traceback; either may be NULL). by: may be NULL;
+ * else *ret has the rest of BLAMES_A_WAIT. */
+enum blames blames_of(
+	const char *message, const char *traceback, const struct speaker *by, struct waited *ret);
 
 /* What a failed worker's last lines say (NULL: not known). Unlike an error file they need not tell
  * of its end: only an exception that nothing but a few lines follow counts, torch's, NCCL's and
  * gloo's own words about a peer, and an end that goes with them: neither SIGSEGV nor SIGKILL does.
  */
-enum blames blames_of_lines(const struct ending *end, const char *lines);
+enum blames blames_of_lines(
+	const struct ending *end, const char *lines, const struct speaker *by, struct waited *ret);
 
 #endif

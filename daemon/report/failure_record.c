@@ -40,26 +40,29 @@ static void add(const struct reply *r, struct text *out)
 	text_done(&seconds);
 }
 
-static int error_code(const struct outcome *culprit, int exit_code)
+static int error_code(const struct outcome *failed, int exit_code)
 {
-	if (culprit && culprit->end.how == ENDED_EXIT)
-		return culprit->end.value;
-	return culprit && culprit->end.how == ENDED_SIGNAL ? -culprit->end.value : exit_code;
+	if (failed && failed->end.how == ENDED_EXIT)
+		return failed->end.value;
+	return failed && failed->end.how == ENDED_SIGNAL ? -failed->end.value : exit_code;
 }
 
 void failure_record(const struct report_input *in, const char *verdict, int exit_code,
 	int64_t now_s, struct text *out)
 {
 	const struct outcome *culprit = result_culprit(in->result);
-	const struct error_record *said = culprit ? in->record : NULL;
-	const char *lines = culprit ? in->words.lines : NULL;
+	const struct outcome *failed = cause_failed(&in->result->cause);
+	/* who timed out, and for whom it waited, is the message, whatever either has written */
+	bool is_timeout = in->result->cause.kind == CAUSE_TIMEOUT;
+	const struct error_record *said = culprit && !is_timeout ? in->record : NULL;
+	const char *lines = failed ? in->words.lines : NULL;
 	bool recorded = said && (said->message || said->traceback);
 	struct reply r = {
 		.message = recorded && said->message ? said->message : verdict,
 		.timestamp = recorded && said->timestamp > 0 ?
 			said->timestamp :
 			moment_seconds(in->result, cause_ns(in->result)),
-		.error_code = error_code(culprit, exit_code),
+		.error_code = error_code(failed, exit_code),
 	};
 
 	/* torchrun shows the call stack alone, so it says what the message says */

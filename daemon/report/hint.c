@@ -165,11 +165,14 @@ static const char *hint_of_port(const struct report_input *in, const struct word
 const char *report_hint(const struct report_input *in)
 {
 	const struct words w = { in->record ? in->record->message : NULL, in->words.lines };
+	const struct outcome *failed = cause_failed(&in->result->cause);
 	const char *hint;
 
-	if (in->result->cause.culprit.end.how == ENDED_SIGNAL) /* JAX crashes where gRPC fails */
+	if (!failed || result_culprit(in->result) != failed)
+		return failed && !result_culprit(in->result) ? hint_of_port(in, &w) : NULL;
+	if (failed->end.how == ENDED_SIGNAL) /* JAX crashes where gRPC fails */
 		return hint_of_port(in, &w);
-	if (in->result->cause.culprit.end.how != ENDED_EXIT)
+	if (failed->end.how != ENDED_EXIT)
 		return NULL;
 	hint = misplaced(in, &w);
 	if (!hint)

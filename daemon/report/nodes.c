@@ -230,10 +230,17 @@ void culprit_add(const struct report_input *in, struct text *out)
 		text_add(out, "first failure on this node: ");
 	else
 		text_printf(out, "root cause: %s", r->unsure ? "possibly " : "");
-	worker_add(out, o);
-	cause_host_add(in, out);
-	text_add(out, ": ");
-	outcome_add(out, o);
+	if (result_culprit(r) || in->is_local) {
+		worker_add(out, o);
+		cause_host_add(in, out);
+		text_add(out, ": ");
+	}
+	if (r->cause.kind == CAUSE_TIMEOUT) {
+		cause_add(&r->cause, 0, out);
+		o = &r->cause.victim;
+	} else {
+		outcome_add(out, o);
+	}
 	if (o->pid && (o->ended_ns || !*r->cause.host)) {
 		text_add(out, " after ");
 		span_add(out, r->started_ns ? r->started_ns : o->started_ns, o->ended_ns);

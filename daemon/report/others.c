@@ -1,6 +1,7 @@
 /* others.c - see others.h */
 #include "daemon/report/others.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -38,6 +39,7 @@ enum story {
 	STORY_TOGETHER,  /* failed when the culprit did */
 	STORY_FAILED,    /* failed by itself after the culprit */
 	STORY_PEER,      /* failed because another worker had gone */
+	STORY_WAIT,      /* failed because another worker did not come */
 	STORY_ENDED,     /* ended by itself, mostly with 0 */
 	STORY_STOPPED,   /* ended within the grace after a signal of ours */
 	STORY_OUTSTAYED, /* did not */
@@ -74,7 +76,9 @@ static enum story story_of(const struct report_input *in, const struct outcome *
 		return STORY_TOGETHER;
 	if (o->blames == BLAMES_A_PEER)
 		return STORY_PEER;
-	return r->cause.kind == CAUSE_FAILURE ? STORY_FAILED : STORY_ENDED;
+	if (o->blames == BLAMES_A_WAIT)
+		return STORY_WAIT;
+	return cause_failed(&r->cause) ? STORY_FAILED : STORY_ENDED;
 }
 
 /* Workers with the same story, in order of rank. */
@@ -102,7 +106,7 @@ static uint64_t story_ns(const struct group *g, const struct outcome *o)
 static bool is_later(const struct group *g)
 {
 	if (g->r->cause.kind != CAUSE_FAILURE ||
-		(g->story != STORY_FAILED && g->story != STORY_PEER))
+		(g->story != STORY_FAILED && g->story != STORY_PEER && g->story != STORY_WAIT))
 		return false;
 	for (size_t i = 0; i < g->count; i++)
 		if (g->list[i]->ended_ns < g->r->cause.culprit.ended_ns)
@@ -229,6 +233,9 @@ static void add_story(struct text *out, const struct group *g, size_t nodes)
 	case STORY_PEER:
 		add_failure(out, g, "lost a peer and failed");
 		return;
+	case STORY_WAIT:
+		add_failure(out, g, "timed out waiting for another rank, and failed");
+		return;
 	case STORY_ENDED:
 		outcome_add(out, o);
 		text_add(out, " after ");
@@ -319,6 +326,9 @@ static struct group group_take(const struct report_input *in, struct others *o, 
 static bool others_make(const struct report_input *in, struct others *ret)
 {
 	const struct result *r = in->result;
+	const struct outcome *culprit = result_culprit(r), *failed = cause_failed(&r->cause);
+	/* whom the first lines are about */
+	unsigned told = culprit ? culprit->rank : failed ? failed->rank : UINT_MAX;
 
 	ret->all = arena_alloc(in->arena, r->count * sizeof *ret->all);
 	ret->group = arena_alloc(in->arena, r->count * sizeof *ret->group);
@@ -329,7 +339,7 @@ static bool others_make(const struct report_input *in, struct others *ret)
 	for (size_t i = 0; i < r->count; i++) {
 		const struct outcome *o = &r->outcomes[i];
 
-		if (result_is_culprit(r, o) || !worker_is_planned(in, o))
+		if (o->rank == told || !worker_is_planned(in, o))
 			continue;
 		ret->stories[ret->count] = story_of(in, o);
 		ret->all[ret->count++] = o;

@@ -22,6 +22,7 @@ static const char *const cause_words[] = {
 	[CAUSE_BAD_NODE] = "bad_node",
 	[CAUSE_HANG] = "hang",
 	[CAUSE_PREEMPTED] = "preempted",
+	[CAUSE_TIMEOUT] = "collective_timeout",
 };
 
 static const char *const how_words[] = {

@@ -79,12 +79,28 @@ static void add_hint(const struct report_input *in, struct text *out)
 		text_printf(out, "launchd: error: hint: %s\n", hint);
 }
 
+/* Of a time-out for which nobody is known to blame: whose words follow. */
+static void add_waiting(const struct report_input *in, struct text *out)
+{
+	const struct result *r = in->result;
+
+	if (r->cause.kind != CAUSE_TIMEOUT || result_culprit(r))
+		return;
+	text_add(out, "launchd: error: first victim: ");
+	worker_add(out, &r->cause.victim);
+	cause_host_add(in, out);
+	text_add(out, ": ");
+	outcome_add(out, &r->cause.victim);
+	text_add(out, "\n");
+}
+
 void report_culprit_text(const struct report_input *in, struct text *out)
 {
 	text_add(out, "launchd: error: ");
 	culprit_add(in, out);
 	text_add(out, "\n");
 	add_moment(in, out);
+	add_waiting(in, out);
 	add_command(in, out);
 	add_hint(in, out);
 	said_add(in, out);
@@ -349,7 +365,7 @@ void report_text(const struct report_input *in, struct text *out)
 {
 	bool well = result_exit_code(in->result) == 0;
 
-	if (in->result->cause.kind == CAUSE_FAILURE)
+	if (cause_failed(&in->result->cause))
 		report_culprit_text(in, out);
 	else if (!well)
 		add_cause(in, out);
@@ -392,7 +408,7 @@ static void add_together(const struct result *r, struct text *out)
 void report_restart_text(const struct report_input *in, uint64_t delay_ms, struct text *out)
 {
 	const struct result *r = in->result;
-	bool failed = r->cause.kind == CAUSE_FAILURE;
+	bool failed = cause_failed(&r->cause) != NULL;
 
 	text_printf(out, "launchd: %s: ", r->cause.kind == CAUSE_RESTART ? "note" : "warning");
 	if (failed) {

@@ -26,6 +26,7 @@ static const char *const blames_words[] = {
 	[BLAMES_NOBODY] = "nobody",
 	[BLAMES_ITSELF] = "itself",
 	[BLAMES_A_PEER] = "peer",
+	[BLAMES_A_WAIT] = "wait",
 };
 
 static const char *or_null(const char *text)
@@ -80,7 +81,7 @@ static unsigned cause_node(const struct report_input *in)
 {
 	const struct cause *c = &in->result->cause;
 
-	if (c->kind != CAUSE_FAILURE && c->kind != CAUSE_BAD_NODE &&
+	if (!cause_failed(c) && c->kind != CAUSE_BAD_NODE &&
 		(in->verdict || c->kind == CAUSE_NODE_LOST))
 		return c->node;
 	return cause_node_of(in);

@@ -226,6 +226,8 @@ static void on_pool_ended(struct pool *p)
 	(void)tree_end_all(NULL, &hook, own->survivors, &own->survivor_count);
 	preflight_left(r, own->survivors, own->survivor_count);
 	pool_outcomes(&r->pool, r->outcomes);
+	for (unsigned i = 0; r->unjoined && i < r->plan->start_count; i++)
+		r->outcomes[i].unjoined = r->unjoined[i];
 	own->cause = p->cause;
 	own->left = p->left.nobodys.count;
 	own->left_killed = p->left.nobodys.forced;
@@ -330,6 +332,9 @@ void attempt_stop(struct run *r, const struct stop *s)
 static uint64_t before_stop(struct pool *p)
 {
 	struct run *r = p->owner;
+
+	if (r->unjoined && r->plan->world_size > 1)
+		progress_note_unjoined(&r->progress, r->unjoined);
 
 	return black_box_first_sign(&r->box);
 }
@@ -447,6 +452,7 @@ void attempt_start(struct run *r, unsigned number, unsigned master_port)
 	r->master_port = master_port;
 	r->progress.plan = r->hang.plan = r->steps.plan = r->plan;
 	r->urgency = URGENCY_NONE;
+	r->unjoined = arena_alloc(&r->end->memory, r->plan->start_count * sizeof *r->unjoined);
 	r->collected = false;
 	r->said_count = 0;
 	r->box.plan = r->post.plan = r->plan;

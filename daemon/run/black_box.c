@@ -414,7 +414,7 @@ static void write_it(struct black_box *b)
 static bool is_wanted(const struct cause *c)
 {
 	return c->kind == CAUSE_FAILURE || c->kind == CAUSE_NODE_LOST || c->kind == CAUSE_HANG ||
-		c->kind == CAUSE_MAX_RUNTIME;
+		c->kind == CAUSE_TIMEOUT || c->kind == CAUSE_MAX_RUNTIME;
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -100,7 +100,8 @@ static void set_first(const struct cause *c, const char *host, const struct evid
 	ret->rank = culprit->rank;
 	ret->node = culprit->node;
 	ret->host = *c->host ? c->host : host;
-	ret->text = end_text(culprit, arena);
+	ret->text = c->kind == CAUSE_TIMEOUT ? arena_strdup(arena, c->detail) :
+					       end_text(culprit, arena);
 	if (said && said->rank == culprit->rank) {
 		ret->error = exception_of(said, arena);
 		ret->command = said->command;
@@ -290,7 +291,7 @@ static void set_ranks(const struct result *result, struct arena *arena, struct b
 			.fate = fate,
 			.end = end_text(o, arena),
 			.after_ms = after_ms(o, first_ns(&result->cause)),
-			.blames_peer = o->blames == BLAMES_A_PEER };
+			.blames_peer = o->blames >= BLAMES_A_PEER };
 	}
 }
 

@@ -178,7 +178,14 @@ static void on_tick(uv_timer_t *t)
 static void on_order(void *owner, const struct message_hang *m)
 {
 	struct hang_watch *w = owner;
+	const struct hang_finding *f = &w->judge.detector.finding;
+	bool cleared = m->order == HANG_ORDER_CLEARED;
 
+	if (m->order == HANG_ORDER_SUSPECT || cleared)
+		member_suspects(w->member, m->attempt, f->ranks,
+			cleared                          ? 0 :
+				f->count < FINDING_RANKS ? f->count :
+							   FINDING_RANKS);
 	member_hang(w->member, m);
 	hang_watch_told(w, m);
 }

@@ -33,6 +33,7 @@ static const char *outcome_word(enum cause_kind kind)
 	case CAUSE_FAILURE:
 	case CAUSE_NODE_LOST:
 	case CAUSE_HANG:
+	case CAUSE_TIMEOUT:
 		return "failure";
 	case CAUSE_SIGNAL:
 	case CAUSE_MAX_RUNTIME:

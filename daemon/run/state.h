@@ -77,7 +77,8 @@ struct run {
 	enum urgency urgency;     /* of the stop that workers have had */
 	struct black_box box;     /* with --blackbox */
 	struct post_attempt post; /* in DRAINING, with --post-attempt */
-	bool collected;           /* in DRAINING: what the failed ones say is known */
+	bool *unjoined; /* by worker: had no connection to the store at the end; NULL: no memory */
+	bool collected; /* in DRAINING: what the failed ones say is known */
 	struct evidence said[EVIDENCE_MAX];
 	size_t said_count;
 	struct outcome *outcomes; /* made before the first worker; copied from the pool's */

@@ -195,7 +195,7 @@ static void take_stop(struct bulletin *n, const struct event *e, struct text *ou
 	const struct cause *c = e->stop.cause;
 	struct text why = { 0 };
 
-	if (c->kind != CAUSE_FAILURE && c->kind != CAUSE_RESTART)
+	if (c->kind != CAUSE_FAILURE && c->kind != CAUSE_TIMEOUT && c->kind != CAUSE_RESTART)
 		stopping(n, out);
 	if (n->stopping)
 		extend(out, e->stop.grace_ms);

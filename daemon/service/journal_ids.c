@@ -57,6 +57,8 @@ enum journal_id journal_id_of_end(const struct run_end *end)
 		return JOURNAL_ID_BY_HANG;
 	case CAUSE_PREEMPTED:
 		return JOURNAL_ID_BY_PREEMPTION;
+	case CAUSE_TIMEOUT:
+		return JOURNAL_ID_BY_TIMEOUT;
 	}
 	__builtin_unreachable();
 }

@@ -26,6 +26,7 @@ struct run_end;
 	ID(BY_BAD_NODE, "33eb12fd4b42439ab792e70f6deb8dab", "verdict_bad_node") \
 	ID(BY_HANG, "b0d1a9d0f64a4f0f8f6a0f6c1c7e52d3", "verdict_hang") \
 	ID(BY_PREEMPTION, "5c1e0b7a9d3f4e6ab2f8d4c07e91a635", "verdict_preempted") \
+	ID(BY_TIMEOUT, "b7e40d3c5a2f4d0e9c61f8a27d93b514", "verdict_collective_timeout") \
 	ID(BY_GUARD, "7a4b2e3b6ab7490f8208470e7590e617", "verdict_launchd_killed") \
 	ID(BY_LAUNCHER, "3275c1aa704d4e4491c9144d1cb0b1cd", "verdict_launcher_ended") \
 	ID(NOT_RUN, "f5028797bdbe464b8e14c5df2b1de04f", "verdict_not_run")

@@ -40,6 +40,7 @@ static const char *const ended_by_names[ENDED_BY_COUNT] = {
 	[ENDED_BY_BAD_NODE] = "bad_node",
 	[ENDED_BY_HANG] = "hang",
 	[ENDED_BY_PREEMPTION] = "preempted",
+	[ENDED_BY_TIMEOUT] = "collective_timeout",
 	[ENDED_BY_UNKNOWN] = "unknown",
 };
 
@@ -120,6 +121,8 @@ static enum ended_by cause_of(const struct cause *c)
 		return ENDED_BY_HANG;
 	case CAUSE_PREEMPTED:
 		return ENDED_BY_PREEMPTION;
+	case CAUSE_TIMEOUT:
+		return ENDED_BY_TIMEOUT;
 	}
 	__builtin_unreachable();
 }

@@ -44,6 +44,7 @@ enum ended_by {
 	ENDED_BY_BAD_NODE, /* none was started */
 	ENDED_BY_HANG,
 	ENDED_BY_PREEMPTION,
+	ENDED_BY_TIMEOUT, /* workers timed out waiting for another one */
 	ENDED_BY_UNKNOWN, /* the reason is another node's, and this one was not told */
 	ENDED_BY_COUNT,
 };

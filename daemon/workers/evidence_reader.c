@@ -22,11 +22,11 @@ static int by_time(const void *a, const void *b)
 	return x->ended_ns < y->ended_ns ? -1 : x->ended_ns > y->ended_ns;
 }
 
-/* The same, but whom a lost peer took along comes last. */
+/* The same, but whom a lost peer took along, or who waited for it, comes last. */
 static int by_blame(const void *a, const void *b)
 {
 	const struct outcome *x = *(struct outcome *const *)a, *y = *(struct outcome *const *)b;
-	bool x_victim = x->blames == BLAMES_A_PEER, y_victim = y->blames == BLAMES_A_PEER;
+	bool x_victim = x->blames >= BLAMES_A_PEER, y_victim = y->blames >= BLAMES_A_PEER;
 
 	return x_victim != y_victim ? (x_victim ? 1 : -1) : by_time(a, b);
 }
@@ -68,10 +68,18 @@ static struct last_words keep_words(const struct last_words *words, struct arena
 	return ret;
 }
 
-/* What its error file says; its outcome learns whom it blames. */
-static const struct error_record *read_one(const struct attempt *attempt, struct outcome *o,
-	const struct left_words *words, struct arena *arena, struct failure *why)
+static struct speaker speaker_of(
+	const struct plan *plan, const struct attempt *attempt, const struct outcome *o)
 {
+	return (struct speaker){ .rank = o->rank,
+		.master_port = plan->store == STORE_RANK0 ? attempt->master_port : NULL };
+}
+
+/* What its error file says; its outcome learns whom it blames. */
+static const struct error_record *read_one(const struct plan *plan, const struct attempt *attempt,
+	struct outcome *o, const struct left_words *words, struct arena *arena, struct failure *why)
+{
+	const struct speaker by = speaker_of(plan, attempt, o);
 	struct error_record *record = arena_alloc(arena, sizeof *record);
 	struct record_text text = { 0 };
 
@@ -83,8 +91,21 @@ static const struct error_record *read_one(const struct attempt *attempt, struct
 	if (!record || record_load(&text, arena, record, why) <= 0)
 		return NULL;
 	if (record->message || record->traceback) /* else its last lines are all that can be read */
-		o->blames = blames_of(record->message, record->traceback);
+		o->blames = blames_of(record->message, record->traceback, &by, &o->waited);
 	return record;
+}
+
+/* Of one that we ended only what it had said before: that another one is to blame. It takes torch a
+ * while to exit after that. */
+static void read_lines(const struct speaker *by, struct outcome *o, const char *lines)
+{
+	const struct ending failed = { .how = ENDED_EXIT, .value = 1 };
+	bool by_us = o->asked == ASKED_TO_STOP && o->end.how == ENDED_SIGNAL &&
+		o->end.value == o->asked_signal;
+
+	o->blames = blames_of_lines(by_us ? &failed : &o->end, lines, by, &o->waited);
+	if (by_us && o->blames < BLAMES_A_PEER)
+		o->blames = BLAMES_NOBODY;
 }
 
 size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,
@@ -101,14 +122,16 @@ size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,
 		if (!has_failed(&outcomes[i]))
 			continue;
 		failed[n++] = &outcomes[i];
-		if (words)
-			outcomes[i].blames =
-				blames_of_lines(&outcomes[i].end, words[i].words.lines);
+		if (words) {
+			const struct speaker by = speaker_of(plan, attempt, &outcomes[i]);
+
+			read_lines(&by, &outcomes[i], words[i].words.lines);
+		}
 	}
 	qsort(failed, n, sizeof *failed, by_time);
 	n = n < EVIDENCE_READ ? n : EVIDENCE_READ;
 	for (size_t i = 0; i < n; i++)
-		said[failed[i] - outcomes] = read_one(attempt, failed[i],
+		said[failed[i] - outcomes] = read_one(plan, attempt, failed[i],
 			words ? &words[failed[i] - outcomes] : NULL, arena, why);
 	qsort(failed, n, sizeof *failed, by_blame);
 	for (size_t i = 0; i < n && kept < EVIDENCE_MAX; i++)

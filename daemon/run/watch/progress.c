@@ -34,6 +34,16 @@ static const bool *look_who_joined(const struct progress *p, struct arena *arena
 	return joined;
 }
 
+void progress_note_unjoined(const struct progress *p, bool *ret_unjoined)
+{
+	struct arena scratch = { 0 };
+	const bool *joined = look_who_joined(p, &scratch);
+
+	for (unsigned i = 0; joined && i < p->plan->start_count; i++)
+		ret_unjoined[i] = !joined[i] && worker_is_alive(&p->pool->workers[i]);
+	arena_done(&scratch);
+}
+
 /* An exiting worker's connection is closed before it is reaped. */
 static bool is_exiting(const struct worker *w)
 {

@@ -44,6 +44,10 @@ void progress_start(struct progress *p, unsigned attempt, unsigned store_port);
 /* One of them has ended. */
 void progress_ended(struct progress *p, const struct outcome *o);
 
+/* Which workers live and have no connection to the store: a flag each, untouched where that can't
+ * be seen. */
+void progress_note_unjoined(const struct progress *p, bool *ret_unjoined);
+
 /* No status line any more. */
 void progress_hide(struct progress *p);
 

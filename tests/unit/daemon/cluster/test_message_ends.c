@@ -40,7 +40,9 @@ static const struct outcome outcome = {
 	.ended_ns = 1ULL << 62,
 	.asked_ns = 3,
 	.late_ns = 4,
-	.blames = BLAMES_A_PEER,
+	.blames = BLAMES_A_WAIT,
+	.waited = { true, true, 2, { 70000, 1, 0, 0, 0, 0, 0, 8 } },
+	.unjoined = true,
 	.left = 5,
 	.left_killed = 6,
 };
@@ -80,6 +82,11 @@ static void assert_outcomes(const struct outcome *a, const struct outcome *b)
 	assert_int_equal(a->asked_ns, b->asked_ns);
 	assert_int_equal(a->late_ns, b->late_ns);
 	assert_int_equal(a->blames, b->blames);
+	assert_int_equal(a->waited.in_store, b->waited.in_store);
+	assert_int_equal(a->waited.dials, b->waited.dials);
+	assert_int_equal(a->waited.count, b->waited.count);
+	assert_memory_equal(a->waited.ranks, b->waited.ranks, sizeof a->waited.ranks);
+	assert_int_equal(a->unjoined, b->unjoined);
 	assert_int_equal(a->left, b->left);
 	assert_int_equal(a->left_killed, b->left_killed);
 }
@@ -113,6 +120,31 @@ static void test_stop_for_failure(void **state)
 	got = read_again(&m, &arena);
 	assert_cause(&got.stop.cause, &m.stop.cause);
 	assert_outcomes(&got.stop.cause.culprit, &outcome);
+}
+
+/* With the worker that the others waited for, and without. */
+static void test_stop_for_timeout(void **state)
+{
+	struct message m = { MESSAGE_STOP,
+		.stop = { 1, URGENCY_STOP, SIGTERM, 30000,
+			{ .kind = CAUSE_TIMEOUT,
+				.victim = outcome,
+				.culprit = outcome,
+				.has_culprit = true,
+				.detail = "rank 0 timed out waiting for it" } } };
+	struct arena arena = { 0 };
+	struct message got;
+
+	(void)state;
+	m.stop.cause.culprit.rank = 70001;
+	got = read_again(&m, &arena);
+	assert_cause(&got.stop.cause, &m.stop.cause);
+	assert_outcomes(&got.stop.cause.victim, &outcome);
+	assert_outcomes(cause_culprit(&got.stop.cause), &m.stop.cause.culprit);
+	m.stop.cause.has_culprit = false;
+	got = read_again(&m, &arena);
+	assert_outcomes(&got.stop.cause.victim, &outcome);
+	assert_null(cause_culprit(&got.stop.cause));
 }
 
 static void test_outcomes(void **state)
@@ -390,7 +422,8 @@ static const struct value_row {
 	{ "no fourth way to be asked", 34, 3 },
 	{ "no signal above 127 that asked", 35, 255 },
 	{ "no time before the machine's own", 67, 255 },
-	{ "nobody else to blame", 68, 3 },
+	{ "nobody else to blame", 68, 4 },
+	{ "no ninth rank that it waited for", 71, 9 },
 };
 
 static void test_value(void **state)
@@ -413,6 +446,7 @@ TESTS(message_ends)
 
 	suite_add(&s, "stop", test_stop, NULL, NULL);
 	suite_add(&s, "STOP for a failure", test_stop_for_failure, NULL, NULL);
+	suite_add(&s, "STOP for a time-out", test_stop_for_timeout, NULL, NULL);
 	suite_add(&s, "outcomes", test_outcomes, NULL, NULL);
 	suite_add(&s, "4096 outcomes, and no more", test_many_outcomes, NULL, NULL);
 	suite_add(&s, "a worker's words", test_record, NULL, NULL);

@@ -43,12 +43,12 @@ static const struct row {
 	{ "gloo: the time-out",
 		"RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting "
 		"1800000ms for recv operation to complete",
-		NULL, BLAMES_A_PEER },
+		NULL, BLAMES_A_WAIT },
 	{ "gloo: after another failure", "RuntimeError: Application timeout caused pair closure",
-		NULL, BLAMES_A_PEER },
+		NULL, BLAMES_A_WAIT },
 	{ "gloo: monitored_barrier",
 		"RuntimeError: Rank 0: Rank 2 failed to pass monitoredBarrier in 30000 ms", NULL,
-		BLAMES_A_PEER },
+		BLAMES_A_WAIT },
 
 	{ "NCCL: the remote error",
 		"torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/"
@@ -87,7 +87,7 @@ static const struct row {
 		"RuntimeError: [Rank 2] Watchdog caught collective operation timeout: "
 		"WorkNCCL(SeqNum=1, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=120000) ran "
 		"for 120822 milliseconds before timing out.",
-		NULL, BLAMES_A_PEER },
+		NULL, BLAMES_A_WAIT },
 	{ "the watchdog's exception",
 		"[Rank 7] NCCL watchdog thread terminated with exception: [Rank 7] NCCL error",
 		NULL, BLAMES_A_PEER },
@@ -101,20 +101,20 @@ static const struct row {
 		NULL, BLAMES_A_PEER },
 	{ "the store: torch 1.13", "RuntimeError: Connection reset by peer", NULL, BLAMES_A_PEER },
 	{ "the store: a broken pipe", "RuntimeError: Broken pipe", NULL, BLAMES_A_PEER },
-	{ "the store: a time-out", "RuntimeError: Socket Timeout", NULL, BLAMES_A_PEER },
+	{ "the store: a time-out", "RuntimeError: Socket Timeout", NULL, BLAMES_A_WAIT },
 	{ "the store: a key that nobody wrote",
 		"torch.distributed.DistBackendError: [4] is setting up NCCL communicator and "
 		"retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but "
 		"store->get('0') got error: Socket Timeout",
-		NULL, BLAMES_A_PEER },
+		NULL, BLAMES_A_WAIT },
 	{ "the store: workers that did not come",
 		"torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. "
 		"1/3 clients joined.",
-		NULL, BLAMES_A_PEER },
+		NULL, BLAMES_A_WAIT },
 	{ "the store: the barrier on it",
 		"RuntimeError: Timed out initializing process group in store based barrier on rank: "
 		"2, for key: store_based_barrier_key:1",
-		NULL, BLAMES_A_PEER },
+		NULL, BLAMES_A_WAIT },
 
 	{ "a data loader's socket is no peer's",
 		"ConnectionResetError: [Errno 104] Connection reset by peer",
@@ -159,7 +159,7 @@ static void test_blames(void **state)
 {
 	const struct row *row = *state;
 
-	assert_int_equal(blames_of(row->message, row->traceback), row->blames);
+	assert_int_equal(blames_of(row->message, row->traceback, NULL, NULL), row->blames);
 }
 
 /* What Python writes behind the last line of source, in a collective and elsewhere. */
@@ -296,14 +296,14 @@ static const struct lines_row {
 		"error'\n" STEPS,
 		BLAMES_NOBODY },
 	{ "torch's error at last", SIGNAL(SIGABRT),
-		"[rank1]:[E1121 22:36:22.7 ProcessGroupNCCL.cpp:629] " TIMED_OUT, BLAMES_A_PEER },
+		"[rank1]:[E1121 22:36:22.7 ProcessGroupNCCL.cpp:629] " TIMED_OUT, BLAMES_A_WAIT },
 
 	{ "torch's error at last, of its own GPU", SIGNAL(SIGABRT),
 		"[rank1]:[E1121 22:36:22.7 ProcessGroupNCCL.cpp:629] NCCL watchdog thread "
 		"terminated with exception: CUDA error: unspecified launch failure\n",
 		BLAMES_NOBODY },
 
-	{ "the watchdog's abort", SIGNAL(SIGABRT), STEPS ABORT_BY TIMED_OUT FRAMES, BLAMES_A_PEER },
+	{ "the watchdog's abort", SIGNAL(SIGABRT), STEPS ABORT_BY TIMED_OUT FRAMES, BLAMES_A_WAIT },
 	{ "an abort by its own GPU's error", SIGNAL(SIGABRT),
 		ABORT_BY "CUDA error: an illegal memory access was encountered\n" FRAMES,
 		BLAMES_ITSELF },
@@ -313,7 +313,7 @@ static const struct lines_row {
 		BLAMES_ITSELF },
 	{ "an abort without an exception", SIGNAL(SIGABRT),
 		"terminate called without an active exception\n", BLAMES_NOBODY },
-	{ "both of a peer", SIGNAL(SIGABRT), BEGIN AT_WORK NCCL ABORT_BY TIMED_OUT, BLAMES_A_PEER },
+	{ "both of a peer", SIGNAL(SIGABRT), BEGIN AT_WORK NCCL ABORT_BY TIMED_OUT, BLAMES_A_WAIT },
 	{ "its own exception, and the watchdog's abort when its end took long", SIGNAL(SIGABRT),
 		BEGIN AT_HOME "ValueError: empty\n" ABORT_BY TIMED_OUT, BLAMES_NOBODY },
 
@@ -337,7 +337,7 @@ static void test_lines(void **state)
 {
 	const struct lines_row *row = *state;
 
-	assert_int_equal(blames_of_lines(&row->end, row->lines), row->blames);
+	assert_int_equal(blames_of_lines(&row->end, row->lines, NULL, NULL), row->blames);
 }
 
 /* Of more than 8 KiB the end counts, also where it is one line. */
@@ -349,13 +349,13 @@ static void test_long_lines(void **state)
 
 	(void)state;
 	memset(lines, 'x', sizeof lines - 1);
-	assert_int_equal(blames_of_lines(&failed, lines), BLAMES_NOBODY);
+	assert_int_equal(blames_of_lines(&failed, lines, NULL, NULL), BLAMES_NOBODY);
 	memcpy(lines, end, sizeof end - 1);
-	assert_int_equal(blames_of_lines(&failed, lines), BLAMES_NOBODY);
+	assert_int_equal(blames_of_lines(&failed, lines, NULL, NULL), BLAMES_NOBODY);
 	memcpy(lines + sizeof lines - sizeof end, end, sizeof end);
-	assert_int_equal(blames_of_lines(&failed, lines), BLAMES_A_PEER);
+	assert_int_equal(blames_of_lines(&failed, lines, NULL, NULL), BLAMES_A_PEER);
 	memset(lines, '\n', sizeof lines - 1);
-	assert_int_equal(blames_of_lines(&failed, lines), BLAMES_NOBODY);
+	assert_int_equal(blames_of_lines(&failed, lines, NULL, NULL), BLAMES_NOBODY);
 }
 
 TESTS(blames)
