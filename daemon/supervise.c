@@ -100,12 +100,15 @@ static int open_output(struct supervision *s, struct failure *why)
 static bool close_output(struct supervision *s, bool hurry)
 {
 	sigset_t asked;
-	struct closing c = { .hurry = hurry, .asked = &asked };
+	struct closing c = { .hurry = hurry, .asked = &asked, .shown = &s->shown };
 	bool closed;
 
 	signals_ending(&s->run.plan->reactions, &s->run.inherited->ignored, &asked);
 	closed = output_close(s->run.output, &c);
 	s->meter.bytes = c.ret_counts;
+	/* workers' lines and the report must go the same way */
+	if (s->run.plan->output.journal == JOURNAL_NONE && !s->run.plan->output.json)
+		s->reporter.shown = text_string(&s->shown);
 	say_through(NULL, NULL);
 	s->journal.output = NULL; /* whatever is said now is not for that thread */
 	if (c.hurry)

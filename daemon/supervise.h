@@ -25,6 +25,7 @@ struct supervision {
 	struct meter meter;
 	struct notify notify;
 	struct journal journal;
+	struct text shown; /* what stood last on stderr when the output was closed */
 	bool trace_failed; /* of --hang-trace: nothing more is written */
 };
 

@@ -112,11 +112,13 @@ static void write_failure(const struct run_end *end, const struct report_input *
 	write_file("TORCHELASTIC_ERROR_FILE", in.plan->error_file, &json);
 }
 
-static void say_report(const struct report_input *in)
+static void say_report(const struct reporter *r, const struct report_input *known)
 {
 	struct text text = { 0 };
+	struct report_input in = *known;
 
-	report_text(in, &text);
+	in.shown = r->shown;
+	report_text(&in, &text);
 	say_text(&text);
 }
 
@@ -166,7 +168,7 @@ static void on_killed(void *owner, const struct event *e)
 	say("note",
 		"launchd was killed, as mpirun and srun do to end a job; this is what it knows "
 		"without the other nodes' answers:");
-	say_report(&in);
+	say_report(owner, &in);
 }
 
 /* An attempt has ended, and the next one follows. */
@@ -216,7 +218,7 @@ static void say_alone(const struct reporter *r, const struct run_end *end, struc
 		in->record = end->own_culprit.record;
 		in->words = end->own_culprit.words;
 	}
-	say_report(in);
+	say_report(r, in);
 	if (is_own && !is_culprit)
 		say_own_culprit(r, end);
 }
@@ -248,7 +250,7 @@ static void report_end(const struct reporter *r, const struct run_end *end)
 	if (job->alone)
 		say_alone(r, end, &in);
 	else if (job->result)
-		say_report(&in);
+		say_report(r, &in);
 	else if (!job->verdict.well && speaks(r))
 		say("error", job->verdict.text);
 	say_goodput(r, &job->goodput);

@@ -13,7 +13,8 @@ struct plan;
 struct reporter {
 	const struct plan *plan; /* the final one, once the nodes have met */
 	const char *hostname;
-	struct arena *arena;           /* for what reports need in between */
+	struct arena *arena; /* for what reports need in between */
+	const char *shown; /* what stands last on stderr, where the report goes; NULL: not known */
 	_Atomic enum note_level least; /* of notes these and what is above them are said */
 };
 

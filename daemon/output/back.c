@@ -15,6 +15,7 @@
 #include "common/fd.h"
 #include "common/sm.h"
 #include "daemon/os/journal_socket.h"
+#include "daemon/output/console/shown.h"
 #include "daemon/output/console/status.h"
 #include "daemon/output/host.h"
 #include "daemon/output/journaling.h"
@@ -45,6 +46,7 @@ struct back {
 	struct console consoles[2];
 	unsigned console_count; /* 1: stdout and stderr are one */
 	struct console *console_of[2];
+	struct console_end stderr_ends;
 	bool drop; /* see struct console */
 	enum journal_use journal_use;
 	struct journaling journal; /* open where it is used */
@@ -513,6 +515,11 @@ void back_main(void *arg)
 	post_over(b->post);
 }
 
+void back_shown(const struct back *b, struct text *out)
+{
+	shown_copy(&b->stderr_ends, out);
+}
+
 struct output_counts back_counts(const struct back *b)
 {
 	return tally_read(&b->tally);
@@ -562,6 +569,7 @@ static int open_consoles(struct back *b)
 		b->consoles[i].drops = b->drop;
 		b->console_count++;
 	}
+	b->console_of[1]->ends = &b->stderr_ends;
 	if (rc == 0 && b->journal_use != JOURNAL_NONE)
 		rc = journaling_open(&b->journal, &b->loop, b->drop);
 	return rc;

@@ -13,6 +13,7 @@ struct logs;
 struct merge;
 struct output_host;
 struct plan;
+struct text;
 struct post;
 struct sm;
 struct step_lines;
@@ -43,6 +44,9 @@ int back_make_logs(struct back *b, const struct plan *plan, unsigned attempt, st
 
 /* What workers have written so far; for any thread. */
 struct output_counts back_counts(const struct back *b);
+
+/* When the thread has ended: adds what stands last on stderr. */
+void back_shown(const struct back *b, struct text *out);
 
 /* --progress REGEX; NULL: that is not wanted. */
 struct step_lines *back_steps(const struct back *b);

@@ -466,6 +466,8 @@ bool output_close(struct output *o, struct closing *c)
 		return false;
 	c->ret_mid_line = back_end_lines(o->back);
 	c->ret_counts = back_counts(o->back);
+	if (c->shown)
+		back_shown(o->back, c->shown);
 	logs_free(post_made(&o->post, NULL)); /* which no thread has adopted */
 	back_free(o->back);
 	post_done(&o->post);

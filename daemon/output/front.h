@@ -119,6 +119,7 @@ struct closing {
 	const sigset_t *asked; /* blocked signals that ask for a hurry later; NULL: none */
 	bool ret_mid_line;     /* stderr's last line has no end: what follows must give it one */
 	struct output_counts ret_counts; /* the last ones */
+	struct text *shown;              /* gets what stands last on stderr */
 };
 
 /* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long

@@ -20,8 +20,10 @@ struct report_input {
 	const char *hostname;
 	const struct error_record *record; /* the culprit's error file; NULL: none */
 	struct last_words words;           /* the culprit's */
-	bool is_local; /* it is only this node's culprit: the job's root cause is another one */
-	uid_t uid;     /* launchd's own */
+	const char
+		*shown; /* what stands last on the console that gets the report; NULL: not known */
+	bool is_local;  /* it is only this node's culprit: the job's root cause is another one */
+	uid_t uid;      /* launchd's own */
 	struct arena *arena; /* for what the report needs in between */
 	/* the culprit's, quoted for a shell; NULL: the plan's, where that is ours */
 	const char *command;

@@ -70,22 +70,18 @@ static void add_line(struct said_piece line, struct text *out)
 	add_text(line, out);
 }
 
-/* Up to `max` lines; of more the first ones, or the last ones. */
-static void add_lines(struct said_piece p, size_t max, bool last, struct text *out)
+/* Up to `max` lines. */
+static void add_lines(struct said_piece p, size_t max, struct text *out)
 {
-	size_t count = count_lines(p), skipped = count > max ? count - max : 0;
+	size_t count = count_lines(p);
 
-	for (size_t i = 0; last && i < skipped; i++)
-		(void)next_line(&p);
-	if (last && skipped)
-		text_printf(out, "    [%zu earlier lines]\n", skipped);
 	for (size_t i = 0; i < max && p.len > 0; i++)
 		add_line(next_line(&p), out);
-	if (!last && skipped)
-		text_printf(out, "    [%zu more lines]\n", skipped);
+	if (count > max)
+		text_printf(out, "    [%zu more lines]\n", count - max);
 }
 
-/* The same, and of a progress bar what was seen last: what follows the last '\r'. */
+/* As next_line(), and of a progress bar what was seen last: what follows the last '\r'. */
 static struct said_piece next_seen_line(struct said_piece *rest)
 {
 	struct said_piece line = next_line(rest);
@@ -130,12 +126,18 @@ static bool is_same(struct said_piece line, struct said_piece of_traceback)
 		memcmp(line.at + mark, of_traceback.at, of_traceback.len) == 0;
 }
 
-static bool is_header(struct said_piece text)
+/* A traceback's first line, behind torch's "[rank3]: " or not. */
+static bool is_begin(struct said_piece line)
 {
 	static const char begin[] = "Traceback (";
+	const char *at = memmem(line.at, line.len, begin, sizeof begin - 1);
 
-	return text.len >= sizeof begin - 1 && memcmp(text.at, begin, sizeof begin - 1) == 0 &&
-		count_lines(text) == 1;
+	return at && (at == line.at || (*line.at == '[' && at[-1] == ' '));
+}
+
+static bool is_header(struct said_piece text)
+{
+	return is_begin(text) && count_lines(text) == 1;
 }
 
 /* What the last lines do not have of a traceback, which Python writes on stderr, too. There it may
@@ -175,17 +177,77 @@ static struct said_piece traceback_of(const struct error_record *e)
 	return traceback;
 }
 
-static void add_traceback(
-	const struct error_record *e, struct said_piece last_lines, struct text *out)
+/* Its start and its end. */
+static void add_ends(struct said_piece p, struct text *out)
 {
-	struct said_piece whole = piece_of(e->traceback), untold = untold_of(whole, last_lines);
+	enum { END_LINES = TRACEBACK_LINES / 2 };
+	size_t count = count_lines(p),
+	       hidden = count > TRACEBACK_LINES ? count - TRACEBACK_LINES : 0;
 
-	if (untold.len == whole.len)
-		untold = traceback_of(e);
-	add_lines(untold, TRACEBACK_LINES, true, out);
+	for (size_t i = 0; p.len > 0; i++) {
+		struct said_piece line = next_line(&p);
+
+		if (hidden && i == END_LINES)
+			text_printf(out, "    [%zu lines between]\n", hidden);
+		if (!hidden || i < END_LINES || i >= END_LINES + hidden)
+			add_line(line, out);
+	}
 }
 
-static void add_record(const struct error_record *e, struct said_piece last_lines, struct text *out)
+/* What the last lines say behind the traceback that ends in them. */
+static struct said_piece behind(struct said_piece traceback, struct said_piece lines)
+{
+	struct said_piece all = lines, end = take_last_line(&traceback);
+
+	while (lines.len > 0) {
+		struct said_piece line = take_last_line(&lines);
+
+		if (is_same(line, end)) {
+			size_t used = (size_t)(line.at + line.len - all.at);
+
+			used += used < all.len && all.at[used] == '\r';
+			used += used < all.len && all.at[used] == '\n';
+			return (struct said_piece){ all.at + used, all.len - used };
+		}
+	}
+	return all;
+}
+
+/* Whether a line of the console is this one of a worker, behind a prefix or not. */
+static bool is_shown(struct said_piece on_console, struct said_piece line)
+{
+	size_t prefix = on_console.len - line.len;
+
+	if (on_console.len < line.len || memcmp(on_console.at + prefix, line.at, line.len) != 0)
+		return false;
+	return line.len > 0 || prefix == 0 || strchr(" :]", on_console.at[prefix - 1]);
+}
+
+/* How many of the last lines are those of a traceback that stands on the console that gets the
+ * report, with nothing between them or behind them; 0: other words are short. They begin with its
+ * first line, or in the middle of it. */
+static size_t count_above(const struct report_input *in, struct said_piece lines, size_t count)
+{
+	static const char frame[] = "  File \"";
+	struct said_piece console = piece_of(in->shown ? in->shown : "");
+	size_t above = 0, ret = 0;
+	bool in_frames = false, is_cut = count == in->plan->output.tail_lines;
+
+	while (lines.len > 0 && console.len > 0 && above < count) {
+		struct said_piece line = take_last_line(&lines);
+
+		line = next_seen_line(&line);
+		if (!is_shown(take_last_line(&console), line))
+			break;
+		above++;
+		in_frames |= memmem(line.at, line.len, frame, sizeof frame - 1) != NULL;
+		if (is_begin(line) || (above == count && in_frames && is_cut))
+			ret = above;
+	}
+	return ret;
+}
+
+static void add_record(const struct error_record *e, struct text *out)
 {
 	struct said_piece rest;
 
@@ -193,17 +255,15 @@ static void add_record(const struct error_record *e, struct said_piece last_line
 		text_add(out, "launchd: error: error file: ");
 		text_add_shown(out, e->raw_why, strlen(e->raw_why));
 		text_add(out, *e->raw ? ":\n" : "\n");
-		add_lines(piece_of(e->raw), MESSAGE_LINES, false, out);
+		add_lines(piece_of(e->raw), MESSAGE_LINES, out);
 		return;
 	}
 	if (e->message) {
 		rest = piece_of(e->message);
 		text_add(out, "launchd: error: exception: ");
 		add_text(next_line(&rest), out);
-		add_lines(rest, MESSAGE_LINES - 1, false, out);
+		add_lines(rest, MESSAGE_LINES - 1, out);
 	}
-	if (e->traceback)
-		add_traceback(e, last_lines, out);
 }
 
 void said_add_log(const struct report_input *in, const char *level, struct text *out)
@@ -217,24 +277,58 @@ void said_add_log(const struct report_input *in, const char *level, struct text 
 	text_add(out, "\n");
 }
 
-static void add_last_lines(struct said_piece lines, size_t count, struct text *out)
+static void add_last_lines(struct said_piece lines, const char *which, struct text *out)
 {
+	size_t count = count_lines(lines);
+
 	if (count == 1)
-		text_add(out, "launchd: error: last line:\n");
+		text_printf(out, "launchd: error: last line%s:\n", which);
 	else if (count > 0)
-		text_printf(out, "launchd: error: last %zu lines:\n", count);
+		text_printf(out, "launchd: error: last %zu lines%s:\n", count, which);
 	while (lines.len > 0)
 		add_line(next_seen_line(&lines), out);
 }
 
+static bool has_part_of(const struct error_record *e, struct said_piece lines)
+{
+	struct said_piece whole = piece_of(e->traceback);
+
+	return untold_of(whole, lines).len < whole.len;
+}
+
+/* Its error file's traceback, once: where the last lines begin in the middle of it, they are a part
+ * of it. Returns those that are left to show. */
+static struct said_piece add_traceback(
+	const struct error_record *e, struct said_piece lines, struct text *out)
+{
+	struct said_piece whole = piece_of(e->traceback), untold = untold_of(whole, lines);
+
+	if (untold.len == 0)
+		return lines;
+	add_ends(untold.len == whole.len ? traceback_of(e) : whole, out);
+	return untold.len == whole.len ? lines : behind(whole, lines);
+}
+
 void said_add(const struct report_input *in, struct text *out)
 {
-	size_t count;
-	struct said_piece last_lines = last_lines_of(in, &count);
+	size_t count, above;
+	struct said_piece lines = last_lines_of(in, &count);
 
+	above = count_above(in, lines, count);
 	if (in->record)
-		add_record(in->record, last_lines, out);
-	add_last_lines(last_lines, count, out);
+		add_record(in->record, out);
+	if (above > 0) {
+		if (in->record && in->record->traceback && !has_part_of(in->record, lines))
+			add_ends(traceback_of(in->record), out);
+		text_add(out, "launchd: error: its last lines are above\n");
+		for (size_t i = 0; i < above; i++)
+			(void)take_last_line(&lines);
+		add_last_lines(lines, " before those", out);
+	} else {
+		if (in->record && in->record->traceback)
+			lines = add_traceback(in->record, lines, out);
+		add_last_lines(lines, "", out);
+	}
 	said_add_log(in, "error", out);
 }
 

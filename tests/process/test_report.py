@@ -103,10 +103,10 @@ recorded()
 
 @pytest.mark.parametrize('tail', [100, 12, 5, 0])
 def test_a_traceback_can_be_copied_and_is_there_once(launch, place, tail):
-    """From the error file, from what the worker wrote last, or the begin from one and the rest from
-    the other: without launchd's words before its lines."""
+    """From the error file, or from what the worker wrote last, if all of it is there: without launchd's
+    words before its lines."""
     script = place.write('train.py', CHAINED)
-    argv = ['--use_env', f'--tail-lines={tail}', script]
+    argv = ['--use_env', f'--tail-lines={tail}', '--redirects=3', '--log-dir=logs', script]
     stderr = subprocess.run([sys.executable, '-u', script], capture_output=True, text=True,
                             env={**os.environ, 'TORCHELASTIC_ERROR_FILE': os.devnull}).stderr
     report = launch(['--python', sys.executable, *argv]).err.partition('error: exception: ')[2]
@@ -120,6 +120,40 @@ def test_a_traceback_can_be_copied_and_is_there_once(launch, place, tail):
     if tail == 0:  # its last line has been said
         wanted = wanted[:wanted.rindex('ValueError: ')]
     assert without_module(shown) == wanted, report
+
+
+@pytest.mark.parametrize('tail', [100, 5])
+def test_a_traceback_on_the_same_console_is_not_said_again(launch, place, tail):
+    script = place.write('train.py', CHAINED)
+    err = launch(['--python', sys.executable, '--use_env', f'--tail-lines={tail}', script]).err
+    assert err.count('raise ValueError(') == 1 and err.count('raise FileNotFoundError(') == 1, err
+    assert '\nlaunchd: error: its last lines are above\n' in err
+
+
+def test_but_where_something_was_printed_in_between(start, place):
+    """Another rank writes a line behind it, before the one that failed ends."""
+    go = place.fifo('go')
+    script = place.write('train.py', f'''import atexit, os, sys, time
+def later():
+    with open({go.path!r}) as f:
+        f.read(1)
+if os.environ["RANK"] == "0":
+    atexit.register(later)
+    raise ValueError("the teapot is empty")
+while "teapot" not in open("err").read():
+    time.sleep(0.01)
+print("of rank 1", file=sys.stderr, flush=True)
+while "of rank 1" not in open("err").read():
+    time.sleep(0.01)
+with open({go.path!r}, "w") as f:
+    f.write("x")
+time.sleep(600)
+''')
+    with open(place.path / 'err', 'w') as f:
+        job = start(['--nproc_per_node=2', '--python', sys.executable, '--use_env', script], err=f)
+        job.end()
+    err = (place.path / 'err').read_text()
+    assert 'its last lines are above' not in err and err.count('raise ValueError(') == 2, err
 
 
 def test_no_line_of_a_worker_is_taken_for_one_of_launchd(launch, place):

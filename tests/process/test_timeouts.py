@@ -180,7 +180,7 @@ def test_the_watchdog_names_nobody_and_neither_does_anything(launch, place):
     happened = [json.loads(line) for line in events.read_text().splitlines()]
     assert [one['exclude'] for one in of(happened, 'restart')] == [None]
     assert [(one['cause'], one['culprit_rank']) for one in of(happened, 'verdict')] == [('collective_timeout', None)]
-    assert 'launchd_attempt_ends_total{cause="collective_timeout"} 2' in metrics.read_text()
+    assert re.search(r'^launchd_attempt_ends_total\{.*cause="collective_timeout"\} 2$', metrics.read_text(), re.M)
     said = json.loads(told.read_text())['message']
     assert said['errorCode'] == -6
     assert said['message'].startswith('root cause: timed out waiting for another rank')

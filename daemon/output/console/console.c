@@ -14,6 +14,7 @@
 
 #include "common/fd.h"
 #include "common/sm.h"
+#include "daemon/output/console/shown.h"
 
 enum {
 	OUT_ROOM = 128 * 1024,
@@ -351,6 +352,7 @@ static bool put_missing(struct console *c)
 static void count(struct console *c, size_t len)
 {
 	c->mid_line = c->out.at[c->done + len - 1] != '\n';
+	shown_add(c->ends, c->out.at + c->done, len);
 	c->done += len;
 	c->written += len;
 	c->taken_ns = uv_hrtime();

@@ -278,7 +278,8 @@ static void test_long_traceback(void **state)
 		text_printf(&traceback, "line %d %0400d\n", i, 0);
 	record.traceback = text_string(&traceback);
 	report = report_of(&failure, &record, arguments, 0, 1);
-	assert_contains(report, COMMAND I "[70 earlier lines]\n" I "line 70 000");
+	assert_contains(report, COMMAND I "line 0 000");
+	assert_contains(report, "000 ...\n" I "[70 lines between]\n" I "line 85 000");
 	assert_contains(report, "000 ...\n" I "line 99 000");
 	assert_true(strlen(report) < 30 * 430 + 500);
 	free(report);
@@ -336,7 +337,7 @@ TESTS(report)
 	SUITE_ROWS(&s, test_record, record_rows);
 	suite_add(&s, "a long command is cut", test_long_command, NULL, NULL);
 	suite_add(&s, "--only-rank: the others are not missed", test_only_rank, NULL, NULL);
-	suite_add(&s, "the end of a long traceback", test_long_traceback, NULL, NULL);
+	suite_add(&s, "the start and the end of a long traceback", test_long_traceback, NULL, NULL);
 	suite_add(&s, "more workers that left something than lines", test_many_left, NULL, NULL);
 	suite_add(&s, "more survivors than names", test_many_survivors, NULL, NULL);
 	return suite_run(&s);

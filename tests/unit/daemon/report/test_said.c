@@ -1,6 +1,7 @@
 /* test_said.c - what the report shows of the culprit's own words: last lines and log. */
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,20 +80,24 @@ static const struct said_row {
 	  I "[rank3]:   File \"/torch/errors/__init__.py\", line 357, in wrapper\n"
 	  I "[rank3]:     return f()\n" I "[rank3]:   File \"t.py\", line 3\n"
 	  I "[rank3]:     pour()\n" I "[rank3]: E: why\n", "" },
-	{ "the last lines begin in the middle of it: its begin comes before", "E: why",
+	{ "the last lines begin in the middle of it: once, and whole", "E: why",
 	  HEAD_OF_TRACE OF_RECORD TRACE "E: why\n",
 	  { "    return f()\n" TRACE "E: why\n", NULL }, 3,
 	  E "exception: E: why\n" I "Traceback (most recent call last):\n"
 	  I "  File \"/torch/errors/__init__.py\", line 357, in wrapper\n" I "    return f()\n"
-	  E "last 3 lines:\n" I "  File \"t.py\", line 3\n" I "    pour()\n" I "E: why\n", "" },
+	  I "  File \"t.py\", line 3\n" I "    pour()\n" I "E: why\n", "" },
+	{ "and what follows it", "E: why", HEAD_OF_TRACE OF_RECORD TRACE "E: why\n",
+	  { "    return f()\n" TRACE "E: why\nbye\n", NULL }, 4,
+	  E "exception: E: why\n" I "Traceback (most recent call last):\n"
+	  I "  File \"/torch/errors/__init__.py\", line 357, in wrapper\n" I "    return f()\n"
+	  I "  File \"t.py\", line 3\n" I "    pour()\n" I "E: why\n" E "last line:\n" I "bye\n", "" },
 	{ "one that was raised from another, with Python's own frames before @record's: once",
 	  "E: why", HEAD_OF_TRACE TRACE CHAINED HEAD_OF_TRACE OF_RECORD TRACE "E: why\n",
 	  { HEAD_OF_TRACE TRACE CHAINED HEAD_OF_TRACE "  File \"t.py\", line 9, in <module>\n"
 	    OF_RECORD TRACE "E: why\n", NULL }, 10,
 	  E "exception: E: why\n" I "Traceback (most recent call last):\n"
-	  I "  File \"t.py\", line 3\n" I "    pour()\n"
-	  E "last 10 lines:\n" "\n" I "The above exception was the direct cause of this one:\n" "\n"
-	  I "Traceback (most recent call last):\n" I "  File \"t.py\", line 9, in <module>\n"
+	  I "  File \"t.py\", line 3\n" I "    pour()\n" "\n" I "The above exception was the direct cause of this one:\n" "\n"
+	  I "Traceback (most recent call last):\n"
 	  I "  File \"/torch/errors/__init__.py\", line 357, in wrapper\n" I "    return f()\n"
 	  I "  File \"t.py\", line 3\n" I "    pour()\n" I "E: why\n", "" },
 	{ "with a line of another thread in the middle: once", "E: why",
@@ -114,6 +119,56 @@ static const struct said_row {
 	{ "a traceback of one line on stderr", "other", "E: why\n", { "E: why\n", NULL }, 20,
 	  E "exception: other\n" E "last line:\n" I "E: why\n", "" },
 };
+
+/* The same, and what stands last on the console. */
+static const struct shown_row {
+	const char *says;
+	const char *message, *traceback;
+	struct last_words words;
+	unsigned tail;
+	const char *text, *json, *shown;
+} shown_rows[] = {
+	{ "what stands on the console isn't said again", NULL, NULL,
+	  { HEAD_OF_TRACE TRACE "E: why\n", "/l" }, 20,
+	  E "its last lines are above\n" E "log: /l\n",
+	  "\"last_lines\":[\"Traceback (most recent call last):\",",
+	  "step 9\n" HEAD_OF_TRACE TRACE "E: why\n" },
+	{ "also behind a prefix, and torch's marks", NULL, NULL,
+	  { "[rank3]: " HEAD_OF_TRACE "[rank3]: E: why\n", NULL }, 20,
+	  E "its last lines are above\n", "",
+	  "[default0]:[rank3]: " HEAD_OF_TRACE "[default0]:[rank3]: E: why\n" },
+	{ "of its stdout, which is elsewhere, the rest is", NULL, NULL,
+	  { "step 9\nstep 10\n" HEAD_OF_TRACE TRACE "E: why\n", NULL }, 20,
+	  E "its last lines are above\n" E "last 2 lines before those:\n" I "step 9\n" I "step 10\n",
+	  "", "hello\n" HEAD_OF_TRACE TRACE "E: why\n" },
+	{ "another's line behind it: again", NULL, NULL, { HEAD_OF_TRACE TRACE "E: why\n", NULL }, 20,
+	  E "last 4 lines:\n" I "Traceback (most recent call last):\n"
+	  I "  File \"t.py\", line 3\n" I "    pour()\n" I "E: why\n", "",
+	  HEAD_OF_TRACE TRACE "E: why\nlaunchd: note: a note\n" },
+	{ "another's line within it: again", NULL, NULL, { HEAD_OF_TRACE TRACE "E: why\n", NULL }, 20,
+	  E "last 4 lines:\n" I "Traceback (most recent call last):\n"
+	  I "  File \"t.py\", line 3\n" I "    pour()\n" I "E: why\n", "",
+	  HEAD_OF_TRACE "of another\n" TRACE "E: why\n" },
+	{ "an error file's traceback that stands there, too", "E: why",
+	  HEAD_OF_TRACE OF_RECORD TRACE "E: why\n", { TRACE "E: why\n", NULL }, 3,
+	  E "exception: E: why\n" E "its last lines are above\n", "",
+	  HEAD_OF_TRACE OF_RECORD TRACE "E: why\n" },
+	{ "and one that does not", "E: other", HEAD_OF_TRACE OF_RECORD "E: other\n",
+	  { HEAD_OF_TRACE TRACE "E: why\n", NULL }, 20,
+	  E "exception: E: other\n" I "Traceback (most recent call last):\n"
+	  I "  File \"/torch/errors/__init__.py\", line 357, in wrapper\n" I "    return f()\n"
+	  E "its last lines are above\n", "", HEAD_OF_TRACE TRACE "E: why\n" },
+	{ "with an empty line in it", NULL, NULL, { HEAD_OF_TRACE TRACE "\nE: why\n", NULL }, 20,
+	  E "its last lines are above\n", "",
+	  "[0]: " HEAD_OF_TRACE "[0]:   File \"t.py\", line 3\n[0]:     pour()\n[0]: \n[0]: E: why\n" },
+	{ "which is none where something stands", NULL, NULL,
+	  { HEAD_OF_TRACE TRACE "\nE: why\n", NULL }, 20,
+	  E "last 5 lines:\n" I "Traceback (most recent call last):\n"
+	  I "  File \"t.py\", line 3\n" I "    pour()\n" "\n" I "E: why\n", "",
+	  HEAD_OF_TRACE TRACE "x\nE: why\n" },
+	{ "other words are said again", NULL, NULL, { "a\nb\n", NULL }, 20,
+	  E "last 2 lines:\n" I "a\n" I "b\n", "", "a\nb\n" },
+};
 /* clang-format on */
 
 static const struct outcome failed = { .pid = 10, .end = { ENDED_EXIT, 1, false } };
@@ -121,6 +176,8 @@ static const struct result failure = { .outcomes = &failed,
 	.count = 1,
 	.cause = { .kind = CAUSE_FAILURE,
 		.culprit = { .pid = 10, .end = { ENDED_EXIT, 1, false } } } };
+
+static const char *shown; /* what stands last on the console; NULL: not known */
 
 static char *made(
 	const struct said_row *row, void (*make)(const struct report_input *, struct text *))
@@ -141,6 +198,7 @@ static char *made(
 			.plan = &plan,
 			.record = row->message || row->traceback ? &record : NULL,
 			.words = row->words,
+			.shown = shown,
 		},
 		make);
 }
@@ -155,6 +213,18 @@ static void test_said(void **state)
 	assert_contains(json, row->json);
 	free(text);
 	free(json);
+}
+
+static void test_shown(void **state)
+{
+	const struct shown_row *row = *state;
+	const struct said_row said = { row->says, row->message, row->traceback, row->words,
+		row->tail, row->text, row->json };
+	const void *in_turn = &said;
+
+	shown = row->shown;
+	test_said((void **)&in_turn);
+	shown = NULL;
 }
 
 /* In the whole report they follow the command. */
@@ -205,13 +275,45 @@ static void test_bounds(void **state)
 	free(text);
 }
 
+/* A traceback of 110 lines, of which the last 20 are the last lines: once, its start and its end.
+ */
+static void test_long_traceback(void **state)
+{
+	enum { LINES = 110, LAST = 20 };
+	static char whole[LINES * 16];
+	struct said_row row = { .message = "E: why", .traceback = whole, .tail = LAST };
+	char *text, wanted[32];
+	size_t len = 0, from = 0;
+
+	(void)state;
+	for (int i = 1; i <= LINES; i++) {
+		from = i == LINES - LAST + 1 ? len : from;
+		len += (size_t)snprintf(whole + len, sizeof whole - len, "  line %d\n", i);
+	}
+	row.words.lines = whole + from;
+	text = made(&row, said_add);
+	assert_contains(text, I "  line 15\n" I "[80 lines between]\n" I "  line 96\n");
+	assert_null(strstr(text, "last 20 lines"));
+	for (int i = 1; i <= LINES; i++) {
+		const char *at;
+
+		(void)snprintf(wanted, sizeof wanted, I "  line %d\n", i);
+		at = strstr(text, wanted);
+		assert_int_equal(at != NULL, i <= 15 || i > 95);
+		assert_true(!at || !strstr(at + 1, wanted));
+	}
+	free(text);
+}
+
 TESTS(said)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_said, rows);
+	SUITE_ROWS(&s, test_shown, shown_rows);
 	suite_add(&s, "their place in the report", test_in_report, NULL, NULL);
 	suite_add(&s, "no culprit, no words", test_no_culprit, NULL, NULL);
+	suite_add(&s, "a traceback of 110 lines", test_long_traceback, NULL, NULL);
 	suite_add(&s, "8 KiB of anything", test_bounds, NULL, NULL);
 	return suite_run(&s);
 }
