@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "daemon/job/evidence.h"
 #include "daemon/job/waits.h"
 
@@ -333,4 +334,97 @@ enum blames blames_of_lines(
 	if (!first)
 		return blames_of_end(text, by, ret);
 	return count_lines(first) <= FINAL_LINES ? blames_of_finals(&f, by, ret) : BLAMES_NOBODY;
+}
+
+/* --- of several ranks in one output --- */
+
+enum { RAISED_MAX = 64 };
+
+/* An exception that ended a process, or was the cause of one that did. */
+struct raised {
+	char *block, *message; /* its traceback, and behind that */
+	char *rest;            /* what follows its first line */
+};
+
+static size_t find_raised(char *text, struct raised ret[RAISED_MAX])
+{
+	struct finals f = { 0 };
+	size_t count = 0;
+
+	for (char *rest = text; *rest && count < RAISED_MAX;) {
+		char *end = next_line(rest), kept = *end;
+
+		*end = '\0';
+		f = (struct finals){ 0 };
+		find_finals(text, &f);
+		*end = kept;
+		if (f.python && (count == 0 || f.python != ret[count - 1].message))
+			ret[count++] =
+				(struct raised){ f.traceback, f.python, next_line(f.python) };
+		rest = end;
+	}
+	return count;
+}
+
+static size_t lines_between(char *from, const char *to)
+{
+	size_t count = 0;
+
+	for (; from < to; from = next_line(from))
+		count++;
+	return count;
+}
+
+/* Another exception of the same process was raised from it, or while it was handled. */
+static bool is_chained(const struct raised *r, const char *next)
+{
+	const char *at = strstr(r->rest, "The above exception was the direct cause");
+	const char *other = strstr(r->rest, "During handling of the above exception");
+
+	return (at && at < next) || (other && other < next);
+}
+
+/* Cuts the message, which does not come back. */
+static bool is_of_itself(const struct raised *r)
+{
+	char *end = r->rest, kept;
+	enum blames told;
+
+	for (int i = 1; i < MESSAGE_LINES && *end && *end != '[' && !begins(end, "Traceback (");
+		i++)
+		end = next_line(end);
+	kept = *end;
+	*end = '\0';
+	told = is_of_nobody(r->message) ? BLAMES_NOBODY : blames_told(r->message, r->block);
+	*end = kept;
+	return told == BLAMES_ITSELF;
+}
+
+bool blames_find_own(const char *lines, struct arena *arena, struct error_record *ret)
+{
+	char text[LAST_LINES_BYTES + 2];
+	struct raised all[RAISED_MAX];
+	const struct raised *own = NULL;
+	size_t count;
+	char *end;
+
+	copy_telling(lines, text);
+	count = find_raised(text, all);
+	end = text + strlen(text);
+	for (size_t i = count; i > 0 && lines_between(all[i - 1].rest, end) <= FINAL_LINES; i--) {
+		const struct raised *r = &all[i - 1];
+		const char *next = i < count ? all[i].block : end;
+
+		if (!is_chained(r, next) && is_of_itself(r))
+			own = r;
+		end = r->block;
+	}
+	if (!own)
+		return false;
+	end = own->rest;
+	*ret = (struct error_record){
+		.message = arena_strndup(arena, own->message, strcspn(own->message, "\n")),
+		.traceback = arena_strndup(arena, own->block, (size_t)(end - own->block)),
+	};
+	return ret->message && ret->traceback;
 }

@@ -37,6 +37,14 @@ struct speaker {
 	const char *master_port; /* where rank 0 hosts the store; NULL: launchd does */
 };
 
+struct arena;
+struct error_record;
+
+/* Of a script that starts ranks of its own (--node-env), whose words are all in its lines: finds
+ * the exception that one of them died of, before those by which others say that they had lost it.
+ * False: there is none. *ret is the arena's. */
+bool blames_find_own(const char *lines, struct arena *arena, struct error_record *ret);
+
 /* What the words of an error file say (message and traceback; either may be NULL). by: may be NULL;
  * else *ret has the rest of BLAMES_A_WAIT. */
 enum blames blames_of(

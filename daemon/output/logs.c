@@ -332,6 +332,15 @@ static const struct record_text *read_error(struct logs *l, unsigned i)
 	return text;
 }
 
+/* More than the report shows: a verdict is found in them, too. */
+static unsigned lines_kept(const struct logs *l)
+{
+	enum { JUDGED_LINES = 200 };
+	unsigned shown = l->plan->output.tail_lines;
+
+	return shown > JUDGED_LINES ? shown : JUDGED_LINES;
+}
+
 void logs_collect(struct logs *l)
 {
 	l->collected = true;
@@ -340,7 +349,7 @@ void logs_collect(struct logs *l)
 		const char *lines;
 
 		read_direct(l, i);
-		lines = tail_text(&w->tail, l->plan->output.tail_lines, &l->memory);
+		lines = tail_text(&w->tail, lines_kept(l), &l->memory);
 		w->words.words.lines = *lines ? lines : NULL;
 		w->words.words.log = place_of(l, i);
 		w->words.error = read_error(l, i);

@@ -11,6 +11,7 @@
 #include "daemon/job/evidence.h"
 #include "daemon/job/phrases.h"
 #include "daemon/report/report_input.h"
+#include "daemon/report/said.h"
 
 struct reply {
 	const char *message, *callstack;
@@ -55,7 +56,7 @@ void failure_record(const struct report_input *in, const char *verdict, int exit
 	/* who timed out, and for whom it waited, is the message, whatever either has written */
 	bool is_timeout = in->result->cause.kind == CAUSE_TIMEOUT;
 	const struct error_record *said = culprit && !is_timeout ? in->record : NULL;
-	const char *lines = failed ? in->words.lines : NULL;
+	const char *lines = failed ? said_last_lines(in) : NULL;
 	bool recorded = said && (said->message || said->traceback);
 	struct reply r = {
 		.message = recorded && said->message ? said->message : verdict,

@@ -104,6 +104,14 @@ static struct said_piece last_lines_of(const struct report_input *in, size_t *re
 	return p;
 }
 
+const char *said_last_lines(const struct report_input *in)
+{
+	size_t count;
+	struct said_piece p = last_lines_of(in, &count);
+
+	return in->words.lines ? arena_strndup(in->arena, p.at, p.len) : NULL;
+}
+
 static struct said_piece take_last_line(struct said_piece *rest)
 {
 	const char *before = memrchr(rest->at, '\n', rest->len);

@@ -10,6 +10,10 @@ struct text;
 /* Adds the lines of the report, none where the culprit says nothing. */
 void said_add(const struct report_input *in, struct text *out);
 
+/* The lines that the culprit wrote last, as many as the report shows; NULL: not known. The arena's.
+ */
+const char *said_last_lines(const struct report_input *in);
+
 /* Adds the line of its log; level: "error", "warning". Nothing if it has none. */
 void said_add_log(const struct report_input *in, const char *level, struct text *out);
 

@@ -75,6 +75,18 @@ static struct speaker speaker_of(
 		.master_port = plan->store == STORE_RANK0 ? attempt->master_port : NULL };
 }
 
+/* A script that starts ranks of its own has none of launchd's, and one output for all of them: what
+ * is written last need not be what one of them died of first. */
+static bool read_own(const struct plan *plan, struct outcome *o, const struct left_words *words,
+	struct arena *arena, struct error_record *ret)
+{
+	if (!plan->node_env || !words || !words->words.lines || o->blames < BLAMES_A_PEER ||
+		!blames_find_own(words->words.lines, arena, ret))
+		return false;
+	o->blames = BLAMES_ITSELF;
+	return true;
+}
+
 /* What its error file says; its outcome learns whom it blames. */
 static const struct error_record *read_one(const struct plan *plan, const struct attempt *attempt,
 	struct outcome *o, const struct left_words *words, struct arena *arena, struct failure *why)
@@ -88,8 +100,10 @@ static const struct error_record *read_one(const struct plan *plan, const struct
 		record_read(plan_error_file(attempt, o->local_rank, arena), arena, &text);
 	else if (words && words->error)
 		text = *words->error;
-	if (!record || record_load(&text, arena, record, why) <= 0)
+	if (!record)
 		return NULL;
+	if (record_load(&text, arena, record, why) <= 0)
+		return read_own(plan, o, words, arena, record) ? record : NULL;
 	if (record->message || record->traceback) /* else its last lines are all that can be read */
 		o->blames = blames_of(record->message, record->traceback, &by, &o->waited);
 	return record;

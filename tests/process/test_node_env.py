@@ -85,3 +85,32 @@ def test_two_nodes_whose_scripts_start_two_ranks_each(start, place):
     assert [result.rc for result in results] == [0, 0], results
     said = ''.join(result.out for result in results).splitlines()
     assert sorted(said) == [f'rank {rank} of 4 sum 6' for rank in range(4)]
+
+
+# The script is its rank 0, and starts the others, as Lightning does. Its rank 1 fails by itself, and
+# then rank 0, which has lost it.
+LOSES = """import os, subprocess, sys
+if len(sys.argv) == 1:
+    child = subprocess.Popen([sys.executable, sys.argv[0], '1'])
+    child.wait()
+    for i in range(12):
+        print('flushes', i, flush=True)
+    def all_reduce():
+        raise RuntimeError('[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:561] Connection closed by peer '
+                           '[127.0.0.1]:11164')
+    all_reduce()
+def pour():
+    raise ValueError('the teapot is empty')
+if os.environ['NODE_RANK'] == '1':
+    pour()
+"""
+
+
+def test_the_exception_of_a_rank_of_the_script_comes_before_those_that_lost_it(start, place):
+    """On the other node, too, which ends first."""
+    job = Cluster(start, 2, ['--node-env', '--python', sys.executable, '--tail-lines=5', place.write('train.py', LOSES)])
+    results = job.end()
+    for result in results:
+        assert 'root cause: rank 1 (local rank 0' in result.err, result.err
+    assert 'launchd: error: exception: ValueError: the teapot is empty' in results[0].err
+    assert "raise ValueError('the teapot is empty')" in results[0].err

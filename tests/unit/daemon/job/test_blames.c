@@ -358,12 +358,61 @@ static void test_long_lines(void **state)
 	assert_int_equal(blames_of_lines(&failed, lines, NULL, NULL), BLAMES_NOBODY);
 }
 
+/* The output of a script that starts ranks of its own: what one of them died of first. */
+static const struct own_row {
+	const char *says, *lines, *message; /* NULL: none */
+} own_rows[] = {
+	{ "another rank's lost peer behind it",
+		STEPS BEGIN AT_HOME "ValueError: empty\n" BEGIN AT_WORK GLOO, "ValueError: empty" },
+	{ "with torch's marks",
+		"[rank1]: " BEGIN "[rank1]:   File \"t.py\", line 3\n[rank1]:     pour()\n"
+		"[rank1]: ValueError: empty\n[rank0]: " BEGIN
+		"[rank0]:   File \"t.py\", line 12\n[rank0]:     dist.all_reduce(t)\n[rank0]: " GLOO,
+		"ValueError: empty" },
+	{ "of several", BEGIN AT_HOME "ValueError: empty\n" BEGIN AT_WORK GLOO BEGIN AT_WORK GLOO,
+		"ValueError: empty" },
+	{ "the first of two",
+		BEGIN AT_HOME "ValueError: empty\n" BEGIN AT_HOME
+			      "KeyError: 'x'\n" BEGIN AT_WORK GLOO,
+		"ValueError: empty" },
+	{ "raised from another",
+		BEGIN AT_HOME "OSError: no tea\n\nThe above exception was the direct cause of the "
+			      "following exception:\n\n" BEGIN AT_HOME
+			      "ValueError: empty\n" BEGIN AT_WORK GLOO,
+		"ValueError: empty" },
+	{ "another's first, then it", BEGIN AT_WORK GLOO BEGIN AT_HOME "ValueError: empty\n",
+		"ValueError: empty" },
+	{ "none but lost peers", BEGIN AT_WORK GLOO BEGIN AT_WORK GLOO, NULL },
+	{ "one that was caught, long before",
+		BEGIN AT_HOME "ValueError: empty\n" STEPS STEPS BEGIN AT_WORK GLOO, NULL },
+	{ "one that was caught, long before the end",
+		BEGIN AT_HOME "ValueError: empty\n" STEPS STEPS, NULL },
+	{ "Ctrl-C", BEGIN AT_HOME "KeyboardInterrupt\n" BEGIN AT_WORK GLOO, NULL },
+	{ "no words", "", NULL },
+};
+
+static void test_own(void **state)
+{
+	const struct own_row *row = *state;
+	struct error_record record;
+	struct arena arena = { 0 };
+
+	assert_int_equal(blames_find_own(row->lines, &arena, &record), row->message != NULL);
+	if (row->message) {
+		assert_string_equal(record.message, row->message);
+		assert_non_null(strstr(record.traceback, row->message));
+		assert_int_equal(strncmp(record.traceback, BEGIN, strlen(BEGIN)), 0);
+	}
+	arena_done(&arena);
+}
+
 TESTS(blames)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_blames, rows);
 	SUITE_ROWS(&s, test_lines, lines_rows);
+	SUITE_ROWS(&s, test_own, own_rows);
 	suite_add(&s, "more than 8 KiB", test_long_lines, NULL, NULL);
 	return suite_run(&s);
 }
