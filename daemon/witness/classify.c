@@ -350,6 +350,25 @@ static bool find_late(const struct rank_sight *all, unsigned count, struct hang_
 	return true;
 }
 
+static bool is_unjoined(const struct rank_sight *r)
+{
+	return r->now.store_port == 0;
+}
+
+/* Before workers have talked with one another: most are in the store, whoever hosts it, and wait
+ * there for those that aren't. */
+static bool find_unjoined(const struct rank_sight *all, unsigned count, struct hang_finding *f)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (all[i].standing.known || !rank_is_seen(&all[i]))
+			return false;
+	if (!find_few(all, count, is_unjoined, HANG_OUTSIDE, f))
+		return false;
+	(void)snprintf(f->why, sizeof f->why, "it has not joined the store, as the others have; %s",
+		what_it_does(&all[f->ranks[0]]));
+	return true;
+}
+
 /* Who waits in the store, and who doesn't. */
 static bool find_in_store(const struct rank_sight *all, unsigned count, struct hang_finding *f)
 {
@@ -450,8 +469,8 @@ void hang_classify(const struct rank_sight *all, unsigned count, struct hang_fin
 		find_outsiders(all, count, ret) ||
 		find_few(all, count, has_ended, HANG_OUTSIDE, ret) ||
 		find_few(all, count, has_dead, HANG_OUTSIDE, ret) ||
-		find_in_store(all, count, ret) || find_by_ops(all, count, ret) ||
-		find_late(all, count, ret))
+		find_in_store(all, count, ret) || find_unjoined(all, count, ret) ||
+		find_by_ops(all, count, ret) || find_late(all, count, ret))
 		return;
 	if (is_blind(all, count)) {
 		(void)find_even(all, count, BLIND_MS, ret);

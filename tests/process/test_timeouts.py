@@ -3,10 +3,12 @@ where that isn't known. Real jobs of torch and gloo; NCCL's watchdog by its word
 import importlib.util
 import json
 import re
+import signal
 import sys
 
 import pytest
 
+from harness import until
 from test_events import of
 from together import Cluster, errors, exit_codes
 
@@ -127,6 +129,18 @@ def test_init_process_group_waits_for_the_one_that_never_joined(start, place, st
     result = begin(start, place, INIT, ['--store', store], {'ABSENT': str(absent)}).end(LONG)
     assert is_rank(cause(result), absent) and cause(result).endswith(' timed out waiting for it'), result.err
     assert result.rc == 1
+
+
+@needs_torch
+@torch_group
+@pytest.mark.parametrize('store', ['agent', 'rank0'])
+def test_a_hang_before_init_process_group_is_named(start, place, store):
+    job = begin(start, place, INIT.replace('seconds(4)', 'seconds(600)'),
+                ['--store', store, '--on-hang=report'], {'ABSENT': '1'})
+    until(lambda: 'the job may hang' in job.said(), 'the suspicion', LONG)
+    assert re.search(r'the job may hang, .* s: rank 1 is outside what all others wait in', job.said()), job.said()
+    job.signal(signal.SIGTERM)
+    job.end(LONG)
 
 
 # --- by their words, in any language ---

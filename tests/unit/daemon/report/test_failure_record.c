@@ -8,6 +8,7 @@
 #include "common/text.h"
 #include "daemon/job/ending.h"
 #include "daemon/report/failure_record.h"
+#include "daemon/plan/plan.h"
 #include "daemon/report/report_input.h"
 #include "tests/unit/json.h"
 
@@ -69,10 +70,12 @@ static void test_row(void **state)
 	const struct record_row *row = *state;
 	struct arena arena = { 0 };
 	struct result r = row->r;
+	const struct plan plan = { .output.tail_lines = 20 };
 	const struct report_input in = {
 		.result = &r,
 		.record = row->record,
 		.words = { .lines = row->lines },
+		.plan = &plan,
 		.arena = &arena,
 	};
 	struct text out = { 0 };

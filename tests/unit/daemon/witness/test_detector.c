@@ -36,7 +36,8 @@ struct trial {
 	struct talk_end room[RANKS * TALKS_MAX];
 	struct worker_sample sums[RANKS]; /* what each has done so far */
 	uint64_t now_ms, entered_ms;
-	bool talks; /* the ranks have connections with one another */
+	bool talks;    /* the ranks have connections with one another */
+	bool in_store; /* all but rank 1 have one to the store */
 	bool unacked;
 };
 
@@ -100,6 +101,7 @@ static enum detector_news look(struct trial *t, const struct way ways[RANKS])
 		go_on(s, &ways[i]);
 		s->rank = i;
 		s->at_ms = t->now_ms;
+		s->store_port = t->in_store && i != 1 ? 40000 + i : 0;
 		s->talk_count = 0;
 		for (unsigned side = 1; t->talks && side < RANKS; side += 2)
 			add_talk(t, ways, i, (i + side) % RANKS, s);
@@ -208,6 +210,33 @@ static void test_suspect(void **state)
 	finding_describe(&t.d.finding, &text);
 	assert_contains(text_string(&text), row->why);
 	text_done(&text);
+}
+
+/* Worker 0 hosts the store, so nobody sees for which key they wait; all sleep, as torch's clients
+ * do between two looks, or wait. */
+static void test_unjoined(void **state)
+{
+	static const enum waiting_in does[] = { WAIT_SLEEP, WAIT_FUTEX, WAIT_POLL };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof does / sizeof *does; i++) {
+		const struct way out = { .state = 'S', .waits = does[i] };
+		const struct way ways[RANKS] = { { .state = 'S', .waits = WAIT_SLEEP }, out,
+			WAITING, { .state = 'S', .waits = WAIT_SOCKET } };
+		struct text text = { 0 };
+		struct trial t;
+
+		begin(&t, AFTER_MS);
+		t.in_store = true;
+		t.talks = false;
+		assert_int_equal(look_for(&t, ways, 30), NEWS_SUSPECT);
+		assert_int_equal(t.d.finding.class, HANG_OUTSIDE);
+		assert_int_equal(t.d.finding.count, 1);
+		assert_int_equal(t.d.finding.ranks[0], 1);
+		finding_describe(&t.d.finding, &text);
+		assert_contains(text_string(&text), "it has not joined the store");
+		text_done(&text);
+	}
 }
 
 /* --- what is never suspected --- */
@@ -1163,6 +1192,8 @@ TESTS(detector)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_suspect, rows);
+	suite_add(&s, "it has not joined the store, and worker 0 hosts that", test_unjoined, NULL,
+		NULL);
 	SUITE_ROWS(&s, test_benign, benign);
 	SUITE_ROWS(&s, test_habit, habits);
 	suite_add(&s, "a burst each 7 s", test_burst_each_7_s, NULL, NULL);
