@@ -91,6 +91,24 @@ static bool mentions_device(const char *text, size_t len)
 	return false;
 }
 
+/* What a GPU's or a link's own error looks like, in the words of CUDA, NCCL, the driver and the
+ * kernel; illegal accesses and failed asserts are the program's, and a closed connection is a
+ * peer's. */
+static bool mentions_hardware(const char *text, size_t len)
+{
+	static const char *const words[] = { "ECC error", "uncorrectable", "NVLink error",
+		"hardware error", "Hardware Error", "fallen off the bus",
+		"CUDA error: unknown error", "CUDA error: unspecified launch failure",
+		"unable to determine the device handle", "no CUDA-capable device is detected",
+		"CUDA-capable device(s) is/are busy", "CUDA driver initialization failed",
+		"system not yet initialized", "Got async event", "Xid (" };
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (memmem(text, len, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
 /* What a traceback says: its innermost frame, and the exception behind that. Of several the last
  * one counts: it is what ended the program. False: there is none. */
 static bool read_traceback(const char *text, struct crash_site *ret)
@@ -118,6 +136,7 @@ static bool read_traceback(const char *text, struct crash_site *ret)
 		*frame = '\0';
 	}
 	ret->device = what.at && mentions_device(what.at, what.len);
+	ret->hardware = what.at && mentions_hardware(what.at, (size_t)(end - what.at));
 	return *ret->text != '\0';
 }
 
@@ -126,8 +145,8 @@ void crash_site_find(const struct evidence *said, struct crash_site *ret)
 	*ret = (struct crash_site){ .device = false };
 	if (said->record && said->record->traceback && read_traceback(said->record->traceback, ret))
 		return;
-	if (said->words.lines)
-		(void)read_traceback(said->words.lines, ret);
+	if (said->words.lines && !read_traceback(said->words.lines, ret))
+		ret->hardware = mentions_hardware(said->words.lines, strlen(said->words.lines));
 }
 
 /* --- the attempts --- */
@@ -274,6 +293,18 @@ unsigned history_place(const struct history *h, unsigned nnodes, size_t workers,
 		*ret_gpu = *ret_gpu && same_rank;
 	}
 	return times > 1 ? times : 0;
+}
+
+bool history_blames_hardware(const struct history *h)
+{
+	const struct past_attempt *last = newest(h, 0), *p;
+
+	if (!is_failure(last) || !last->site.hardware)
+		return false;
+	for (unsigned back = 1; (p = newest(h, back)); back++)
+		if (is_failure(p) && p->node == last->node && p->site.hardware)
+			return true;
+	return false;
 }
 
 bool history_place_add(const struct history *h, const struct node *nodes, unsigned nnodes,

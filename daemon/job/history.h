@@ -24,6 +24,7 @@ struct crash_site {
 	/* It tells of the GPU or of NCCL: such an exception comes from the same line whatever the
 	 * program does, and says nothing against it. */
 	bool device;
+	bool hardware; /* in words that speak of broken hardware, and not of what the program did */
 };
 
 /* Of an error file, else of the last lines. */
@@ -86,6 +87,10 @@ bool history_repeats(const struct history *h);
  * time.
  */
 unsigned history_place(const struct history *h, unsigned nnodes, size_t workers, bool *ret_gpu);
+
+/* Whether the last attempt and another one failed first on the same node, both in words that speak
+ * of hardware. */
+bool history_blames_hardware(const struct history *h);
 
 /* Adds that in words: "node 1 (gpu07) was the first to fail in 2 of 3 attempts, local rank 3 each
  * time". nodes: by node rank. False, and nothing is added: there is no such place. */

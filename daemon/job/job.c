@@ -428,14 +428,16 @@ static struct past_attempt past_of(const struct job *j)
 	return p;
 }
 
-/* The node to leave out where the same place was the first to fail more than once. */
+/* The node to leave out where it was the first to fail more than once, by its hardware. Advice that
+ * nobody can follow, or that a program's own failure gave, is none. */
 static void note_place(struct job *j)
 {
 	struct cause *c = &j->result.cause;
 	unsigned node = j->past.at ? history_nth(&j->past, history_count(&j->past) - 1)->node : 0;
 	bool gpu;
 
-	if (history_place(&j->past, j->nnodes, j->result.count, &gpu) == 0 || node >= j->nnodes)
+	if (!j->policy.other_hosts || !history_blames_hardware(&j->past) ||
+		history_place(&j->past, j->nnodes, j->result.count, &gpu) == 0 || node >= j->nnodes)
 		return;
 	if (*j->nodes[node].about.name)
 		c->exclude = j->nodes[node].about.name;

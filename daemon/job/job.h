@@ -62,6 +62,7 @@ struct restart_policy {
 	/* so many failed attempts in a row without a step beyond the best one end the job; 0: none
 	 * do */
 	unsigned no_progress;
+	bool other_hosts; /* whoever has given the nodes may give others */
 };
 
 enum { RESTART_DELAY_MAX_MS = 300000, WHY_NOT_SIZE = 160 };

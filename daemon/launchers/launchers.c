@@ -435,6 +435,17 @@ const struct launcher *allocation_of(const char *const *env)
 	return inside_worker(env) ? NULL : find_row(env, LAUNCHER_ALLOCATION, NULL, false);
 }
 
+bool launchers_have_others(const char *const *env)
+{
+	static const char *const of_batch[] = { "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
+		"PE_HOSTFILE", "FLUX_JOB_ID", "COBALT_JOBID", "KUBERNETES_SERVICE_HOST" };
+
+	for (size_t i = 0; i < sizeof of_batch / sizeof *of_batch; i++)
+		if (env_value(env, of_batch[i]))
+			return true;
+	return platform_of(env, NULL) != NULL;
+}
+
 const char *launcher_job(const struct launcher *l, const char *const *env)
 {
 	const char *first = l->job[0] ? env_value(env, l->job[0]) : NULL;

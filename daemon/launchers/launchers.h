@@ -98,6 +98,9 @@ const struct launcher *launcher_anyone(void);
 const struct launcher *platform_of(const char *const *env, const struct launcher *after);
 const struct launcher *allocation_of(const char *const *env);
 
+/* Whether a batch system or Kubernetes has given these hosts, and may give others next time. */
+bool launchers_have_others(const char *const *env);
+
 /* The first of these names whose variable is set and not empty; NULL: all are unset. */
 const char *launcher_variable(const char *const *names, const char *const *env);
 

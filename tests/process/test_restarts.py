@@ -140,15 +140,34 @@ def test_asked_to_end_between_two_attempts(script):
 
 
 def test_the_node_that_fails_again(start, script):
-    """Each time otherwise, so that it isn't the program's own doing."""
+    """Each time otherwise, so that it isn't the program's own doing. Nothing speaks of hardware, and nobody
+    could give another host."""
     cluster = Cluster(start, 2, script.argv('[ $GROUP_RANK = 1 ] && exit $((N + 3)); exec sleep 99',
                                             '--nproc_per_node=1', '--max-restarts=1'),
                       each=lambda node: ([] if node else [script.events_option()], {}))
     results = cluster.end()
     assert exit_codes(results) == [4, 4]
     place = f'node 1 ({HOST}) was the first to fail in 2 of 2 attempts, local rank 0 each time'
-    assert f'launchd: error: same place: {place}; exclude: {HOST}' in errors(results[0])
+    assert f'launchd: error: same place: {place}' in errors(results[0])
     assert not [line for line in warnings(results[0]) if 'same place' in line]
     report = script.report()
-    assert (report['same_place'], report['cause']['exclude']) == (place, [HOST])
-    assert script.events('verdict')[0]['exclude'] == [HOST]
+    assert (report['same_place'], report['cause']['exclude']) == (place, None)
+    assert script.events('verdict')[0]['exclude'] is None
+
+
+BROKEN = 'echo "RuntimeError: CUDA error: uncorrectable ECC error encountered" >&2; exit $((N + 3))'
+
+
+@pytest.mark.parametrize('words, env, excluded', [
+    (BROKEN, {'KUBERNETES_SERVICE_HOST': '10.0.0.1'}, True),
+    (BROKEN, {}, False),
+    ('echo "ValueError: $N" >&2; exit 3', {'KUBERNETES_SERVICE_HOST': '10.0.0.1'}, False),
+])
+def test_a_host_is_excluded_by_its_hardware_where_there_may_be_another(start, script, words, env, excluded):
+    cluster = Cluster(start, 2, script.argv(f'[ $GROUP_RANK = 0 ] && exec sleep 99; {words}', '--nproc_per_node=1',
+                                            '--max-restarts=1'), env,
+                      each=lambda node: ([] if node else [script.events_option()], {}))
+    results = cluster.end()
+    assert 'same place: node 1' in results[0].err
+    assert (f'exclude: {HOST}' in results[0].err) == excluded, results[0].err
+    assert script.report()['cause']['exclude'] == ([HOST] if excluded else None)

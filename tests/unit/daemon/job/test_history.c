@@ -72,6 +72,31 @@ static void test_site(void **state)
 	assert_int_equal(site.device, row->device);
 }
 
+static void test_hardware(void **state)
+{
+	static const struct {
+		const char *lines;
+		bool hardware;
+	} words[] = {
+		{ FRAMES "RuntimeError: CUDA error: uncorrectable ECC error encountered\n", true },
+		{ "CUDA error: unspecified launch failure\n", true },
+		{ FRAMES "RuntimeError: CUDA error: an illegal memory access was encountered\n",
+			false },
+		{ FRAMES "RuntimeError: CUDA error: device-side assert triggered\n", false },
+		{ FRAMES "torch.OutOfMemoryError: CUDA out of memory\n", false },
+		{ FRAMES "ValueError: the teapot is empty\n", false },
+	};
+	struct crash_site site;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		const struct evidence said = { .words.lines = words[i].lines };
+
+		crash_site_find(&said, &site);
+		assert_int_equal(site.hardware, words[i].hardware);
+	}
+}
+
 static void test_long_path(void **state)
 {
 	char lines[2048], path[1000];
@@ -101,38 +126,49 @@ static const struct place_row {
 	struct fall falls[FALLS_MAX];
 	unsigned count, nnodes, workers;
 	const char *text; /* NULL: no place */
+	bool hardware;    /* .device speaks of it */
 } places[] = {
-	{ "the first failure", { { 1, 3, .site = "" } }, 1, 4, 32, NULL },
-	{ "two nodes", { { 1, 3, .site = "" }, { 2, 3, .site = "" } }, 2, 4, 32, NULL },
+	{ "the first failure", { { 1, 3, .site = "" } }, 1, 4, 32, .text = NULL },
+	{ "two nodes", { { 1, 3, .site = "" }, { 2, 3, .site = "" } }, 2, 4, 32, .text = NULL },
 	{ "one node, two of its workers", { { 1, 3, .site = "" }, { 1, 4, .site = "" } }, 2, 4, 32,
-		"node 1 (n1) was the first to fail in 2 of 2 attempts" },
+		.text = "node 1 (n1) was the first to fail in 2 of 2 attempts" },
 	{ "one GPU", { { 1, 3, .site = "" }, { 1, 3, .site = "" } }, 2, 4, 32,
-		"node 1 (n1) was the first to fail in 2 of 2 attempts, local rank 3 each time" },
+		.text = "node 1 (n1) was the first to fail in 2 of 2 attempts, local rank 3 each time" },
 	{ "another node between",
 		{ { 1, 3, .site = "" }, { 0, 0, .site = "" }, { 1, 3, .site = "" } }, 3, 4, 32,
-		"node 1 (n1) was the first to fail in 2 of 3 attempts, local rank 3 each time" },
+		.text = "node 1 (n1) was the first to fail in 2 of 3 attempts, local rank 3 each time" },
 	{ "the same exception is the program's",
-		{ { 0, 0, .site = "E at a" }, { 0, 0, .site = "E at a" } }, 2, 4, 32, NULL },
+		{ { 0, 0, .site = "E at a" }, { 0, 0, .site = "E at a" } }, 2, 4, 32,
+		.text = NULL },
 	{ "but not a device's",
 		{ { 1, 0, .site = "E at a", .device = true },
 			{ 1, 0, .site = "E at a", .device = true } },
 		2, 4, 32,
-		"node 1 (n1) was the first to fail in 2 of 2 attempts, local rank 0 each time" },
+		.text = "node 1 (n1) was the first to fail in 2 of 2 attempts, local rank 0 each time",
+		.hardware = true },
+	{ "of a device once, then the program's",
+		{ { 1, 0, .site = "E at a", .device = true }, { 1, 0, .site = "E at b" } }, 2, 4,
+		32,
+		.text = "node 1 (n1) was the first to fail in 2 of 2 attempts, local rank 0 each time" },
+	{ "of a device on two nodes",
+		{ { 2, 0, .site = "E at a", .device = true },
+			{ 1, 0, .site = "E at a", .device = true } },
+		2, 4, 32, .text = NULL },
 	{ "two exceptions", { { 1, 0, .site = "E at a" }, { 1, 0, .site = "E at b" } }, 2, 4, 32,
-		"node 1 (n1) was the first to fail in 2 of 2 attempts, local rank 0 each time" },
+		.text = "node 1 (n1) was the first to fail in 2 of 2 attempts, local rank 0 each time" },
 	{ "a request between is none",
 		{ { 1, 3, .site = "" }, { 1, 3, .site = "", .cause = CAUSE_RESTART },
 			{ 1, 3, .site = "" } },
 		3, 4, 32,
-		"node 1 (n1) was the first to fail in 2 of 3 attempts, local rank 3 each time" },
+		.text = "node 1 (n1) was the first to fail in 2 of 3 attempts, local rank 3 each time" },
 	{ "a hang is no worker's",
 		{ { 1, 3, .site = "" }, { 1, 3, .site = "", .cause = CAUSE_HANG } }, 2, 4, 32,
-		NULL },
+		.text = NULL },
 	{ "of one node its GPU", { { 0, 3, .site = "" }, { 0, 3, .site = "" } }, 2, 1, 8,
-		"local rank 3 was the first to fail in 2 of 2 attempts" },
+		.text = "local rank 3 was the first to fail in 2 of 2 attempts" },
 	{ "of one node another GPU", { { 0, 3, .site = "" }, { 0, 4, .site = "" } }, 2, 1, 8,
-		NULL },
-	{ "of one worker", { { 0, 0, .site = "" }, { 0, 0, .site = "" } }, 2, 1, 1, NULL },
+		.text = NULL },
+	{ "of one worker", { { 0, 0, .site = "" }, { 0, 0, .site = "" } }, 2, 1, 1, .text = NULL },
 };
 
 static void test_place(void **state)
@@ -151,7 +187,8 @@ static void test_place(void **state)
 			.has_culprit = !f->cause,
 			.node = f->node,
 			.local_rank = f->local_rank,
-			.site.device = f->device };
+			.site.device = f->device,
+			.site.hardware = f->device };
 
 		(void)snprintf(p.site.text, sizeof p.site.text, "%s", f->site);
 		assert_non_null(history_add(&h, &p, &arena));
@@ -159,6 +196,7 @@ static void test_place(void **state)
 	assert_int_equal(
 		history_place_add(&h, nodes, row->nnodes, row->workers, &t), row->text != NULL);
 	assert_string_equal(text_string(&t), row->text ? row->text : "");
+	assert_int_equal(history_blames_hardware(&h), row->hardware);
 	text_done(&t);
 	arena_done(&arena);
 }
@@ -246,6 +284,7 @@ TESTS(history)
 
 	SUITE_ROWS(&s, test_site, sites);
 	SUITE_ROWS(&s, test_place, places);
+	suite_add(&s, "words that speak of hardware", test_hardware, NULL, NULL);
 	suite_add(&s, "of a long path the end counts", test_long_path, NULL, NULL);
 	suite_add(&s, "attempts in a row without a new step", test_progress, NULL, NULL);
 	suite_add(&s, "only the last attempts are kept", test_ring, NULL, NULL);
