@@ -24,7 +24,7 @@ static bool has_waited(const struct outcome *o)
 	return o->blames == BLAMES_A_WAIT;
 }
 
-static bool is_named(const struct result *r, const struct outcome *o)
+static bool absent_is_named(const struct result *r, const struct outcome *o)
 {
 	for (size_t i = 0; i < r->count; i++) {
 		const struct waited *w = &r->outcomes[i].waited;
@@ -58,7 +58,8 @@ static bool is_suspect(const struct result *r, const struct outcome *o)
 	return false;
 }
 
-/* Who has timed out, or lost a peer, was there. Where all would be absent, none is. */
+/* A worker that has timed out, or lost a peer, was there. If all workers match, the way tells
+ * nothing. */
 static struct absent find_absent(const struct result *r, is_absent *is)
 {
 	struct absent a = { .count = 0 };
@@ -79,8 +80,8 @@ static struct absent find_absent(const struct result *r, is_absent *is)
 	return others ? a : (struct absent){ .count = 0 };
 }
 
-/* "ranks 0, 2": those that timed out by themselves, or after our signal. */
-static void add_waiting(const struct result *r, struct text *out)
+/* "ranks 0, 2": the workers that timed out, also after our signal. */
+static void absent_add_waiting(const struct result *r, struct text *out)
 {
 	unsigned ranks[ABSENT_NAMED];
 	size_t count = 0, more = 0;
@@ -102,10 +103,10 @@ static void describe_absent(
 
 	if (a->count == 0) {
 		text_add(&out, "timed out waiting for another rank (");
-		add_waiting(r, &out);
+		absent_add_waiting(r, &out);
 		text_add(&out, " waited)");
 	} else {
-		add_waiting(r, &out);
+		absent_add_waiting(r, &out);
 		text_add(&out, " timed out waiting for ");
 		if (a->count == 1)
 			text_add(&out, "it");
@@ -118,7 +119,7 @@ static void describe_absent(
 	text_done(&out);
 }
 
-/* Whoever wasn't asked to end counts, and of these the first. */
+/* Finds the first of those that failed before launchd asked them to end. */
 static const struct outcome *first_victim(const struct result *r)
 {
 	const struct outcome *first = NULL;
@@ -145,7 +146,7 @@ static bool has_any_waited(const struct result *r)
 
 bool absent_blame(struct result *r)
 {
-	is_absent *const ways[] = { is_named, is_outside_store, is_suspect };
+	is_absent *const ways[] = { absent_is_named, is_outside_store, is_suspect };
 	const struct outcome *victim = first_victim(r);
 	struct absent a = { .count = 0 };
 	struct cause *c = &r->cause;

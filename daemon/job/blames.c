@@ -106,7 +106,7 @@ static const char *exception_of(const char *traceback)
 	return ret;
 }
 
-/* Also what it says of whom it waited for. */
+/* Returns b, and reads the ranks that the worker waited for. */
 static enum blames blames_with_names(enum blames b, const char *message, const char *lines,
 	const struct speaker *by, struct waited *ret)
 {

@@ -203,7 +203,7 @@ static void add_ends(struct said_piece p, struct text *out)
 }
 
 /* What the last lines say behind the traceback that ends in them. */
-static struct said_piece behind(struct said_piece traceback, struct said_piece lines)
+static struct said_piece said_behind(struct said_piece traceback, struct said_piece lines)
 {
 	struct said_piece all = lines, end = take_last_line(&traceback);
 
@@ -222,7 +222,7 @@ static struct said_piece behind(struct said_piece traceback, struct said_piece l
 }
 
 /* Whether a line of the console is this one of a worker, behind a prefix or not. */
-static bool is_shown(struct said_piece on_console, struct said_piece line)
+static bool said_is_shown(struct said_piece on_console, struct said_piece line)
 {
 	size_t prefix = on_console.len - line.len;
 
@@ -245,7 +245,7 @@ static size_t count_above(const struct report_input *in, struct said_piece lines
 		struct said_piece line = take_last_line(&lines);
 
 		line = next_seen_line(&line);
-		if (!is_shown(take_last_line(&console), line))
+		if (!said_is_shown(take_last_line(&console), line))
 			break;
 		above++;
 		in_frames |= memmem(line.at, line.len, frame, sizeof frame - 1) != NULL;
@@ -314,7 +314,7 @@ static struct said_piece add_traceback(
 	if (untold.len == 0)
 		return lines;
 	add_ends(untold.len == whole.len ? traceback_of(e) : whole, out);
-	return untold.len == whole.len ? lines : behind(whole, lines);
+	return untold.len == whole.len ? lines : said_behind(whole, lines);
 }
 
 void said_add(const struct report_input *in, struct text *out)
