@@ -24,6 +24,7 @@ enum {
 	SILENT_TICKS = 4, /* it has looked in these, unless it is stuck */
 	DOUBLINGS = 3,
 	BLIND_AFTER = 3,
+	WELL_AFTER = 3, /* looks of one child */
 	WARY_LOOKS = 600,
 	AT_NOBODY = 0,
 };
@@ -158,7 +159,7 @@ void hang_look_start(struct hang_look *l, uv_loop_t *loop, const struct worker *
 	l->count = count;
 	l->talks = (struct talks){ .store_port = store_port, .node = node };
 	l->room = (size_t)count * LINE_BYTES;
-	l->taken = 0;
+	l->taken = l->looked = 0;
 	l->helper = (struct helper){
 		.work = work,
 		.on_end = on_end,
@@ -208,7 +209,9 @@ void hang_look_take(struct hang_look *l, uint64_t now_ms, struct text *out)
 		return;
 	if (l->helper.state == HELPER_RUNNING &&
 		rounds_take(&seen_of(l)->rounds, l->room, &l->taken, out)) {
-		l->silent = l->failed = 0;
+		l->silent = 0;
+		if (++l->looked >= WELL_AFTER)
+			l->failed = 0;
 		return;
 	}
 	if (!l->quiet)

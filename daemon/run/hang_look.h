@@ -3,7 +3,7 @@
  * two of them now and then.
  *
  * The supervisor does not wait for it. While a look does not finish, all workers of this node are
- * unknown; the child is killed and replaced. Each one in a row that finishes no look has twice the
+ * unknown; the child is killed and replaced. Each one in a row that gets stuck soon has twice the
  * time of the one before, up to half a minute. */
 #ifndef LAUNCHD_DAEMON_RUN_HANG_LOOK_H
 #define LAUNCHD_DAEMON_RUN_HANG_LOOK_H
@@ -34,7 +34,8 @@ struct hang_look {
 	unsigned taken;  /* the last round that was */
 	bool quiet;      /* the job is */
 	unsigned silent; /* calls of hang_look_take() without a new one, in a quiet */
-	unsigned failed; /* children in a row that finished no look */
+	unsigned looked; /* rounds of this child */
+	unsigned failed; /* children in a row that got stuck, each after a few looks at most */
 };
 
 /* Starts the child, if none runs. workers: of this node, `count` of them; argv as struct helper has
@@ -50,7 +51,7 @@ void hang_look_quiet(struct hang_look *l, bool quiet);
  */
 void hang_look_take(struct hang_look *l, uint64_t now_ms, struct text *out);
 
-/* Several in a row have finished no look. */
+/* Several in a row got stuck. */
 bool hang_look_is_blind(const struct hang_look *l);
 
 /* Ends the child; the loop runs on until it has. */

@@ -110,7 +110,7 @@ static void say_if_looks_fail(struct hang_watch *w)
 	w->said_blind = true;
 	bus_note(w->bus, NOTE_WARNING,
 		"--on-hang: what this node's workers do is unknown: the process that looks at them "
-		"(hang-look) was started several times, and never finished a look");
+		"(hang-look) was started several times, and got stuck each time");
 }
 
 /* What only counts while the job is quiet. */
