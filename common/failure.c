@@ -2,20 +2,25 @@
 #include "common/failure.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/arena.h"
+#include "common/text.h"
 
 __attribute__((format(printf, 4, 0))) static void set(
 	struct failure *why, int code, enum failure_class class, const char *fmt, va_list ap)
 {
+	char text[2 * PATH_MAX];
+
 	if (why->code != 0)
 		return;
 	why->code = code;
 	why->class = class;
-	(void)vsnprintf(why->text, sizeof why->text, fmt, ap);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
+	text_fit(why->text, sizeof why->text, text);
 	for (char *p = why->text; *p; p++) /* what users wrote must not break the line */
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';

@@ -214,6 +214,24 @@ size_t text_whole(const char *s, size_t len)
 	return len;
 }
 
+void text_fit(char *ret, size_t room, const char *s)
+{
+	static const char gap[] = "...";
+	size_t len = strlen(s), head, tail;
+
+	if (len < room) {
+		memcpy(ret, s, len + 1);
+		return;
+	}
+	head = text_whole(s, room / 3);
+	tail = len - (room - head - sizeof gap);
+	while (((unsigned char)s[tail] & 0xc0) == 0x80)
+		tail++;
+	memcpy(ret, s, head);
+	memcpy(ret + head, gap, sizeof gap - 1);
+	memcpy(ret + head + sizeof gap - 1, s + tail, len - tail + 1);
+}
+
 void text_drop(struct text *t, size_t len)
 {
 	memmove(t->at, t->at + len, t->len - len + 1); /* and its NUL */

@@ -43,6 +43,10 @@ void text_add_wrapped(struct text *t, const char *s, size_t column, size_t inden
 /* How many of the first len bytes of s are whole characters (UTF-8); s has more than len. */
 size_t text_whole(const char *s, size_t len);
 
+/* Copies s to ret, which has room for that many bytes with its NUL. Of one that is too long the
+ * middle is left out, in whole characters: "/scratch/a...z/logs". room: at least 16. */
+void text_fit(char *ret, size_t room, const char *s);
+
 /* Takes the first len bytes away. */
 void text_drop(struct text *t, size_t len);
 

@@ -79,7 +79,7 @@ static struct finding unknown(const char *check, const char *text)
 	struct finding f = { .health = HEALTH_UNKNOWN };
 
 	(void)snprintf(f.check, sizeof f.check, "%s", check);
-	(void)snprintf(f.text, sizeof f.text, "%s", text);
+	text_fit(f.text, sizeof f.text, text);
 	return f;
 }
 
@@ -433,6 +433,7 @@ static int pass(const struct checkup_input *in, unsigned id, struct visit *v,
 		.hosts = in->hosts,
 		.clocks = in->clocks,
 		.xids = in->xids,
+		.spaces = in->spaces,
 		.left = in->left,
 		.left_count = in->left_count,
 		.ret_gpus = &ret->gpus,

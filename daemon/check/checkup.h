@@ -18,6 +18,7 @@
 #include "daemon/os/helper.h"
 
 struct failure;
+struct disk_space;
 struct text;
 struct xids;
 
@@ -29,7 +30,8 @@ struct checkup_input {
 	bool stop;                         /* no phase follows one that found a node bad */
 	unsigned attempt, node, nnodes;
 	const struct xids *xids; /* as struct phase_input has it */
-	const pid_t *left;       /* likewise */
+	const struct disk_space *spaces;
+	const pid_t *left; /* likewise */
 	unsigned left_count;
 	const char *host; /* the store where nodes meet */
 	unsigned port;    /* 0: none, this node is checked alone: it is node 0 of 1 */

@@ -18,6 +18,7 @@
 #include "common/fd.h"
 #include "common/monotonic.h"
 #include "common/num.h"
+#include "common/text.h"
 #include "daemon/check/finding.h"
 #include "daemon/check/quick_input.h"
 #include "daemon/check/task.h"
@@ -192,6 +193,6 @@ void command_check_add(const struct quick_input *in, struct tasks *all)
 	if (!in->command)
 		return;
 	slash = strrchr(in->command[0], '/');
-	(void)snprintf(t.subject, sizeof t.subject, "%s", slash ? slash + 1 : in->command[0]);
+	text_fit(t.subject, sizeof t.subject, slash ? slash + 1 : in->command[0]);
 	tasks_add(all, &t);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "daemon/check/phase.h"
 
 static void charge(
@@ -14,7 +15,7 @@ static void charge(
 	struct finding f = { .health = health };
 
 	(void)snprintf(f.check, sizeof f.check, "%s", check);
-	(void)snprintf(f.text, sizeof f.text, "%s", text);
+	text_fit(f.text, sizeof f.text, text);
 	charges_add(ret, node, &f);
 }
 

@@ -33,24 +33,30 @@ static struct finding *room_for(struct findings *f, enum health health)
 	return NULL;
 }
 
-/* Copies as much as there is room for of what may have no end, in whole characters and on one line.
- */
+/* Copies a text on one line. */
 static void copy(char *to, const char *from, size_t size)
 {
-	size_t len = strnlen(from, size);
+	text_fit(to, size, from);
+	for (; *to; to++)
+		if ((unsigned char)*to < 0x20 || *to == 0x7f)
+			*to = ' ';
+}
 
-	if (len == size)
-		len = text_whole(from, size - 1);
-	for (size_t i = 0; i < len; i++)
-		to[i] = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? ' ' : from[i];
-	to[len] = '\0';
+/* The same of a child's, which may have no end. */
+static void copy_back(char *to, const char *from, size_t size)
+{
+	char text[sizeof((struct finding *)NULL)->text];
+
+	memcpy(text, from, size);
+	text[size - 1] = '\0';
+	copy(to, text, size);
 }
 
 void findings_add(struct findings *f, enum health health, const char *check, const char *subject,
 	const char *fmt, ...)
 {
 	struct finding *to = room_for(f, health);
-	char text[sizeof to->text + 1];
+	char text[4 * sizeof to->text];
 	va_list ap;
 
 	if (!to)
@@ -77,9 +83,9 @@ void findings_merge(struct findings *f, const struct findings *from)
 		if (!to)
 			continue;
 		to->health = health;
-		copy(to->check, one.check, sizeof to->check);
-		copy(to->subject, one.subject, sizeof to->subject);
-		copy(to->text, one.text, sizeof to->text);
+		copy_back(to->check, one.check, sizeof to->check);
+		copy_back(to->subject, one.subject, sizeof to->subject);
+		copy_back(to->text, one.text, sizeof to->text);
 	}
 }
 

@@ -31,8 +31,8 @@ struct findings {
 
 const char *health_word(enum health h); /* "good", "unknown", "bad" */
 
-/* Adds one; what is too long is cut. Where there is no room, one of those that matter least makes
- * room for one that matters more. */
+/* Adds one; of what is too long "..." is left out. Where there is no room, one of those that matter
+ * least makes room for one that matters more. */
 __attribute__((format(printf, 5, 6))) void findings_add(struct findings *f, enum health health,
 	const char *check, const char *subject, const char *fmt, ...);
 

@@ -22,19 +22,18 @@
 #include "daemon/check/node_check.h"
 #include "daemon/check/phase.h"
 #include "daemon/check/quick.h"
+#include "daemon/check/spaces.h"
 #include "daemon/check/task.h"
 #include "daemon/check/xid.h"
 #include "daemon/os/procfs.h"
 
-enum {
-	LOOK_EVERY_MS = 200,
-	LEAST_FREE = 16 << 20, /* below that a file system is as good as full */
-};
+enum { LOOK_EVERY_MS = 200 };
 
 /* What the tasks share. */
 struct gate {
 	const struct phase_input *in;
 	struct quick_input quick;
+	const char *dirs[SPACES];
 	uint64_t wait_ms;
 };
 
@@ -180,38 +179,41 @@ static void add_processes(const struct gate *g, struct tasks *all)
 
 static void look_space(const struct task *t, struct task_answer *a)
 {
+	const struct gate *g = t->owner;
+	const struct disk_space *before = g->in->spaces ? &g->in->spaces[t->number] : NULL;
+	int64_t until_ms = monotonic_ms() + (int64_t)g->wait_ms;
+	struct text why = { 0 };
+	enum health health;
 	struct statvfs fs;
 	int rc;
 
-	task_step(a, "statvfs");
-	rc = statvfs_above(t->subject, &fs);
+	do {
+		text_done(&why);
+		task_step(a, "statvfs");
+		rc = statvfs_above(g->dirs[t->number], &fs);
+		health = rc < 0 ? HEALTH_GOOD : space_judge(&fs, before, &why);
+	} while (health == HEALTH_BAD && may_wait(until_ms));
 	if (rc < 0)
 		findings_add(&a->findings, rc == -EACCES ? HEALTH_UNKNOWN : HEALTH_BAD, t->check,
 			t->subject, "%s", strerror(-rc));
-	else if (fs.f_flag & ST_RDONLY || fs.f_blocks == 0)
-		return; /* nobody writes there, or it has nothing to count */
-	else if (bytes_free(&fs) < LEAST_FREE)
-		findings_add(&a->findings, HEALTH_BAD, t->check, t->subject,
-			"it is full: %s of %s are free", num_size(bytes_free(&fs)).text,
-			num_size((uint64_t)fs.f_blocks * fs.f_frsize).text);
-	else if (fs.f_files > 0 && fs.f_favail == 0)
-		findings_add(&a->findings, HEALTH_BAD, t->check, t->subject, "no inode is free");
+	else if (health != HEALTH_GOOD)
+		findings_add(&a->findings, health, t->check, t->subject, "%s", text_string(&why));
+	text_done(&why);
 }
 
 static void add_spaces(const struct gate *g, struct tasks *all)
 {
-	const char *const dirs[] = { "/dev/shm", g->quick.log_dir, g->quick.tmp_dir,
-		g->quick.work_dir };
-
-	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+	for (unsigned i = 0; i < SPACES; i++) {
 		struct task t = { .work = look_space,
+			.owner = g,
+			.number = i,
 			.check = "space",
 			.limit_ms = g->wait_ms + NODE_LIMIT_MS,
 			.asks = true };
 
-		if (!dirs[i])
+		if (!g->dirs[i])
 			continue;
-		(void)snprintf(t.subject, sizeof t.subject, "%s", dirs[i]);
+		text_fit(t.subject, sizeof t.subject, g->dirs[i]);
 		tasks_add(all, &t);
 	}
 }
@@ -251,6 +253,7 @@ static int measure(const struct phase_input *in, struct text *ret, struct failur
 
 	if (rc < 0)
 		return rc;
+	spaces_list(in->settings, in->env, gate.dirs);
 	if (!runs_command(in->settings))
 		gate.quick.command = NULL;
 	rc = look(&gate, &found);
@@ -274,7 +277,7 @@ static int judge(const struct phase_input *in, const char *const *told, struct c
 		if (!told[node])
 			continue;
 		if (findings_parse(told[node], strlen(told[node]), &found, &unread) < 0) {
-			(void)snprintf(f.text, sizeof f.text, "%.223s", unread.text);
+			text_fit(f.text, sizeof f.text, unread.text);
 			charges_add(ret, node, &f);
 			continue;
 		}

@@ -168,7 +168,7 @@ static bool read_told(
 
 	if (links_told_read(json, ret, &why) == 0)
 		return true;
-	(void)snprintf(f.text, sizeof f.text, "%.200s", why.text);
+	text_fit(f.text, sizeof f.text, why.text);
 	charges_add(charges, node, &f);
 	return false;
 }

@@ -6,11 +6,12 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "common/text.h"
 #include "daemon/check/finding.h"
 #include "daemon/check/quick_input.h"
 #include "daemon/check/task.h"
 
-enum { MOUNTS_MAX = 64, LINE_SIZE = 4096 };
+enum { MOUNTS_MAX = 64, LINE_SIZE = 4 * MOUNT_PATH_MAX };
 
 static const char mountinfo[] = "/proc/self/mountinfo";
 
@@ -133,8 +134,7 @@ void mount_check_add(struct tasks *all)
 			all->left_out++;
 			continue;
 		}
-		(void)snprintf(
-			t.subject, sizeof t.subject, "%.*s", (int)sizeof t.subject - 1, path);
+		text_fit(t.subject, sizeof t.subject, path);
 		tasks_add(all, &t);
 		t.number++;
 	}

@@ -2,12 +2,13 @@
 #ifndef LAUNCHD_DAEMON_CHECK_MOUNT_CHECK_H
 #define LAUNCHD_DAEMON_CHECK_MOUNT_CHECK_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 struct tasks;
 
-enum { MOUNT_PATH_MAX = 1024 };
+enum { MOUNT_PATH_MAX = PATH_MAX };
 
 /* What a line of /proc/self/mountinfo mounts, if it is a file system of a network or of a process,
  * which may not answer. Pure. */

@@ -12,6 +12,7 @@
 #include <sys/timex.h>
 
 #include "common/num.h"
+#include "common/text.h"
 #include "config/settings.h"
 #include "daemon/check/finding.h"
 #include "daemon/check/ib_check.h"
@@ -178,7 +179,7 @@ static void add_disks(const struct quick_input *in, struct tasks *all)
 			again |= dirs[before] && strcmp(dirs[before], dirs[i]) == 0;
 		if (!dirs[i] || again)
 			continue;
-		(void)snprintf(t.subject, sizeof t.subject, "%s", dirs[i]);
+		text_fit(t.subject, sizeof t.subject, dirs[i]);
 		tasks_add(all, &t);
 	}
 }

@@ -16,6 +16,7 @@
 
 struct failure;
 struct settings;
+struct disk_space;
 struct text;
 struct visit;
 struct xids;
@@ -43,6 +44,9 @@ struct phase_input {
 	 * `measure` says whether there are GPUs to watch. */
 	const struct xids *xids;
 	volatile unsigned *ret_gpus;
+	/* This node's file systems before the first attempt, SPACES of them; NULL: not looked at.
+	 */
+	const struct disk_space *spaces;
 	/* This node's processes of the attempt before that could not be ended. */
 	const pid_t *left;
 	unsigned left_count;

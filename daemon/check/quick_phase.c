@@ -135,7 +135,7 @@ static void take(struct judging *j, unsigned node, const char *told)
 		take_clock(j, node, said);
 	if (why.code == 0)
 		return;
-	(void)snprintf(f.text, sizeof f.text, "%.223s", why.text);
+	text_fit(f.text, sizeof f.text, why.text);
 	charges_add(j->ret, node, &f);
 }
 

@@ -17,7 +17,7 @@ enum {
 	SIGNAL_MAX = 127,
 	CODE_MAX = 255,
 	ERRNO_MAX = 4095,
-	LINE_MAX_BYTES = 512,
+	LINE_MAX_BYTES = PATH_MAX,
 	NUMBER_BYTES = 4,
 	PEER_BYTES = 8 + 8 + 1 + 1 + 4 + 2, /* at least */
 	COMMAND_MAX_BYTES = 64 * 1024,
@@ -639,7 +639,7 @@ struct message message_waiting(const char *text)
 {
 	struct message m = { .type = MESSAGE_WAITING, .waiting = "" };
 
-	memcpy(m.waiting, text, strnlen(text, sizeof m.waiting)); /* put_line() cuts it */
+	text_fit(m.waiting, sizeof m.waiting, text);
 	return m;
 }
 

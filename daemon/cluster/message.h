@@ -5,6 +5,7 @@
 #ifndef LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 #define LAUNCHD_DAEMON_CLUSTER_MESSAGE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -170,7 +171,7 @@ struct message_hang {
 /* What a node has kept of a failure: --blackbox. */
 struct message_bundle {
 	unsigned attempt;
-	char path[512];               /* of its directory, as that node sees it; "": nothing */
+	char path[PATH_MAX];          /* of its directory, as that node sees it; "": nothing */
 	char text[MESSAGE_TEXT_SIZE]; /* what it has found, or why there is nothing */
 };
 

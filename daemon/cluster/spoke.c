@@ -265,8 +265,7 @@ static void tell_refusal(struct spoke *s, const struct failure *why)
 {
 	struct message m = { MESSAGE_REFUSED, .refused = { REFUSED_JOB, why->code, "" } };
 
-	(void)snprintf(m.refused.text, sizeof m.refused.text, "%.*s",
-		(int)sizeof m.refused.text - 1, why->text);
+	text_fit(m.refused.text, sizeof m.refused.text, why->text);
 	spoke_tell(s, &m);
 }
 

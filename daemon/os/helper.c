@@ -2,6 +2,7 @@
 #include "daemon/os/helper.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,11 +36,13 @@ const struct sm helper_life = { "helper", states, HELPER_STATES };
 
 _Noreturn void helper_fail(const struct helper *h, const char *fmt, ...)
 {
+	char text[2 * PATH_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(h->answer->text, sizeof h->answer->text, fmt, ap);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	text_fit(h->answer->text, sizeof h->answer->text, text);
 	_exit(1);
 }
 

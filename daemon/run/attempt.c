@@ -472,5 +472,7 @@ void attempt_start(struct run *r, unsigned number, unsigned master_port)
 		fail_unstarted(r, ENOMEM);
 		return;
 	}
+	if (number == 0)
+		preflight_begin(r);
 	output_prepare(r->in->output, r->plan, number);
 }

@@ -47,7 +47,7 @@ const struct sm box_life = { "black box", states, BOX_STATES };
 /* What the writing child answers. */
 struct written {
 	struct helper_answer helper;
-	char path[512]; /* of the node's part */
+	char path[PATH_MAX]; /* of the node's part */
 	char summary[400];
 };
 
@@ -322,7 +322,7 @@ static void tell(struct black_box *b, const char *path, const char *text)
 	struct message_bundle m = { .attempt = b->attempt->number };
 
 	(void)snprintf(m.path, sizeof m.path, "%s", path);
-	(void)snprintf(m.text, sizeof m.text, "%s", text);
+	text_fit(m.text, sizeof m.text, text);
 	if (b->plan->node_rank == 0)
 		black_box_told(b, 0, &m);
 	else

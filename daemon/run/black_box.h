@@ -9,6 +9,7 @@
 #define LAUNCHD_DAEMON_RUN_BLACK_BOX_H
 
 #include <assert.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -98,13 +99,13 @@ struct black_box {
 	struct text events; /* the last ones, as lines of JSON */
 	/* what was kept of this attempt's end */
 	bool kept;
-	char path[512];              /* of this node's part; "": there is none */
+	char path[PATH_MAX];         /* of this node's part; "": there is none */
 	struct message_bundle *told; /* on node rank 0: by node; NULL: none */
 	struct text index;
 	bool indexed; /* whatever ends the job before the next attempt is not what failed */
 	char index_name[BUNDLE_NAME_SIZE];
-	bool index_due;         /* the child that writes the one before has not gone yet */
-	char failure_path[512]; /* of the failure's directory */
+	bool index_due;              /* the child that writes the one before has not gone yet */
+	char failure_path[PATH_MAX]; /* of the failure's directory */
 };
 
 /* Takes a bundle now, though the attempt goes on; why: a sentence. Nothing where --blackbox is off,

@@ -26,7 +26,7 @@ static void order(struct hang_judge *j, enum hang_order what, const char *text)
 {
 	struct message_hang m = { .attempt = j->attempt, .order = what };
 
-	(void)snprintf(m.text, sizeof m.text, "%s", text);
+	text_fit(m.text, sizeof m.text, text);
 	j->order(j->owner, &m);
 }
 

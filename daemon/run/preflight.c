@@ -140,7 +140,7 @@ static void keep_first(struct run *r, unsigned node, const struct checkup_node *
 	finding_add(&t, &n->reason);
 	p->node = node;
 	(void)snprintf(p->host, sizeof p->host, "%s", host_of(r, node));
-	(void)snprintf(p->reason, sizeof p->reason, "%s", text_string(&t));
+	text_fit(p->reason, sizeof p->reason, text_string(&t));
 	text_done(&t);
 }
 
@@ -329,6 +329,7 @@ static int start_child(struct run *r)
 		.stop = r->plan->stop_for_bad_node,
 		.attempt = r->attempt.number,
 		.xids = gpu_watch_xids(&r->gpu_watch),
+		.spaces = space_look_found(&r->spaces),
 		.left = p->left,
 		.left_count = p->left_count,
 		.node = p->port ? r->plan->node_rank : 0,
@@ -399,6 +400,15 @@ void preflight_call(struct run *r, const struct check_call *c)
 	p->port = c->port;
 	p->released = false;
 	(void)snprintf(p->address, sizeof p->address, "%s", c->host);
+}
+
+void preflight_begin(struct run *r)
+{
+	const struct plan *p = r->plan;
+
+	if (p->max_restarts > 0 && p->check_again & 1U << PHASE_GATE)
+		space_look_start(
+			&r->spaces, &r->loop, r->in->settings, p->env, r->in->member->argv);
 }
 
 void preflight_watch(struct run *r)

@@ -60,6 +60,10 @@ bool preflight_is_due(const struct run *r);
 /* Begins; on_over follows, now or later. */
 void preflight_start(struct run *r);
 
+/* The job's first attempt begins: what is free where it writes is read, where a later attempt's
+ * check would ask for it. */
+void preflight_begin(struct run *r);
+
 /* The attempt's workers are about to start: from now on this node's GPUs are watched, where a later
  * attempt's check would ask what has become of them. */
 void preflight_watch(struct run *r);

@@ -29,6 +29,7 @@ static void finish(struct run *r)
 	run_goto(r, RUN_OVER);
 	attempt_close(r);
 	gpu_watch_stop(&r->gpu_watch);
+	space_look_stop(&r->spaces);
 	hang_watch_leave(&r->hang);
 	black_box_leave(&r->box);
 	steps_leave(&r->steps);

@@ -13,6 +13,7 @@
 #include "daemon/run/preempt_watch.h"
 #include "daemon/run/post_attempt.h"
 #include "daemon/run/preflight.h"
+#include "daemon/run/space_look.h"
 #include "daemon/run/watch/progress.h"
 #include "daemon/run/watch/steps.h"
 #include "daemon/workers/evidence_reader.h"
@@ -66,6 +67,7 @@ struct run {
 	struct attempt attempt;
 	unsigned master_port;
 	struct preflight preflight; /* in CHECKING */
+	struct space_look spaces;   /* where restarts are checked */
 	struct gpu_watch gpu_watch; /* from the first check on, where restarts are checked */
 	struct pool pool;
 	struct progress progress; /* in WORKING */

@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import socket
+import time
 
 import pytest
 
@@ -205,17 +206,52 @@ def test_the_users_command(start, place):
     assert 'is bad: own: exit code 1: no scratch here' in errors(result)[0]
 
 
-@needs_mounts
-def test_a_file_system_that_is_full(start, place):
-    """The worker has filled it."""
-    disk = place.path / 'disk'
-    disk.mkdir()
-    wrap = [*OWN_MOUNTS, 'bash', '-ec', 'mount -t tmpfs -o size=20m disk "$1"; shift; exec "$@"', 'bash',
+def on_a_disk(start, disk, size, script, *options):
+    """A worker of its own on a file system of so many bytes, which is TMPDIR."""
+    disk.mkdir(parents=True)
+    wrap = [*OWN_MOUNTS, 'bash', '-ec', f'mount -t tmpfs -o size={size} disk "$1"; shift; exec "$@"', 'bash',
             str(disk)]
-    fill = f'head -c 19000000 /dev/zero > {disk}/data; exit 7'
-    cluster = Cluster(start, 1, ['--max-restarts=3', '--no_python', '--use_env', 'sh', '-c', fill],
-                      {'TMPDIR': str(disk)}, begin=False)
+    cluster = Cluster(start, 1, [*options, '--no_python', '--use_env', 'sh', '-c', script],
+                      {'TMPDIR': str(disk), 'DISK': str(disk)}, begin=False)
     cluster.begin(0, wrap=wrap)
-    [result] = cluster.end()
+    return cluster
+
+
+@needs_mounts
+@pytest.mark.parametrize('above', ['', 'x' * 80])
+def test_a_file_system_that_is_full(start, place, above):
+    """The worker has filled it, and its time is waited for. However long its path is, that one is judged."""
+    disk = place.path / above / 'disk'
+    before = time.monotonic()
+    [result] = on_a_disk(start, disk, '20m', 'sleep 0.2; head -c 19000000 /dev/zero > $DISK/data; exit 7',
+                         '--max-restarts=3', '--restart-gate-timeout=2').end()
     assert result.rc == 122
-    assert f'is bad: {disk}: it is full: ' in errors(result)[0]
+    assert time.monotonic() - before > 1.5
+    [line, *_] = errors(result)
+    assert ('...xxx' if above else str(disk)) in line and '/disk: it is full: ' in line
+    assert ", and 20 MiB were before the job's first attempt" in line
+
+
+@needs_mounts
+def test_a_small_file_system_is_not_full(start, place):
+    """Nor is one that was full before."""
+    for size, before in ('10m', ''), ('20m', 'head -c 19000000 /dev/zero > $DISK/data; '):
+        disk = place.path / size
+        script = f'mount -t tmpfs -o size={size} disk $DISK; {before}exec "$@"'
+        disk.mkdir()
+        cluster = Cluster(start, 1, ['--max-restarts=1', '--restart-gate-timeout=1', '--no_python', '--use_env',
+                                     'sh', '-c', 'exit 7'], {'TMPDIR': str(disk), 'DISK': str(disk)}, begin=False)
+        cluster.begin(0, wrap=[*OWN_MOUNTS, 'bash', '-ec', script, 'bash'])
+        [result] = cluster.end()
+        assert result.rc == 7 and 'is full' not in result.err
+
+
+@needs_mounts
+def test_a_file_system_that_is_emptied_in_time(start, place):
+    """By what outlives the attempt."""
+    [result] = on_a_disk(
+        start, place.path / 'disk', '20m',
+        '[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 5; sleep 0.2; head -c 19000000 /dev/zero > $DISK/data; '
+        'echo full > $DISK/../full; exit 7', '--max-restarts=1', '--restart-gate-timeout=600',
+        '--check-when=restart', f'--check-command=rm {place.path}/disk/data').end()
+    assert result.rc == 5 and 'is full' not in result.err

@@ -78,12 +78,14 @@ def test_the_plan(dry):
     assert plan.source('post_attempt') == '--post-attempt'
 
 
-def test_where_the_evidence_is(story, place):
+@pytest.mark.parametrize('logs', ['logs', '/'.join(['a' * 200] * 3)])
+def test_where_the_evidence_is(story, place, logs):
+    """However long its path is: one that is cut names nothing."""
     result = story.run('exit 3', 'echo "$LAUNCHD_BUNDLE" >> ${0%/*}/story; ls "$LAUNCHD_BUNDLE" >> ${0%/*}/story',
-                       f'--log-dir={place.path}/logs')
+                       f'--log-dir={place.path}/{logs}')
     assert result.rc == 3
     said = story.lines()
-    assert said[2].startswith(f'{place.path}/logs/blackbox/failure-') and said[2].endswith('/node-0')
+    assert said[2].startswith(f'{place.path}/{logs}/blackbox/failure-') and said[2].endswith('/node-0')
     assert 'bundle.json' in said[3:]
 
 

@@ -27,6 +27,7 @@ static void test_long(void **state)
 	text[sizeof text - 1] = '\0';
 	(void)failure_set(&why, -EINVAL, "%s", text);
 	assert_int_equal(strlen(why.text), sizeof why.text - 1);
+	assert_non_null(strstr(why.text, "x...x"));
 }
 
 /* The limits are named where they may be meant. */

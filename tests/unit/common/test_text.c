@@ -37,6 +37,26 @@ static void test_whole(void **state)
 	assert_int_equal(text_whole("\x80\x80", 1), 0); /* no character at all */
 }
 
+static const struct fit_row {
+	const char *says, *text, *fitted; /* into 16 bytes */
+} fits[] = {
+	{ "nothing", "", "" },
+	{ "as much as there is room for", "0123456789abcde", "0123456789abcde" },
+	{ "a byte more", "0123456789abcdef", "01234...9abcdef" },
+	{ "much more", "/scratch/a/very/deep/place/logs", "/scra...ce/logs" },
+	{ "characters stay whole", "0123\xc3\xa4 in the middle\xe2\x82\xac 678",
+		"0123...e\xe2\x82\xac 678" },
+};
+
+static void test_fit(void **state)
+{
+	const struct fit_row *row = *state;
+	char room[17] = "................";
+
+	text_fit(room, 16, row->text);
+	assert_string_equal(room, row->fitted);
+}
+
 static void test_sticky(void **state)
 {
 	struct text t = { 0 };
@@ -312,6 +332,7 @@ TESTS(text)
 	suite_add(&s, "lines break between words", test_wrapped, NULL, NULL);
 	suite_add(&s, "NULL is JSON's null", test_json_null, NULL, NULL);
 	suite_add(&s, "any two bytes make valid JSON", test_json_every_pair, NULL, NULL);
+	SUITE_ROWS(&s, test_fit, fits);
 	SUITE_ROWS(&s, test_judge, judged);
 	SUITE_ROWS(&s, test_plain, plains);
 	SUITE_ROWS(&s, test_control, controls);

@@ -38,7 +38,7 @@ static void test_line(void **state)
 
 static void test_long_path(void **state)
 {
-	char line[4096] = "36 35 0:50 / /", path[MOUNT_PATH_MAX];
+	char line[2 * MOUNT_PATH_MAX] = "36 35 0:50 / /", path[MOUNT_PATH_MAX];
 	size_t len = strlen(line);
 
 	(void)state;

@@ -1,0 +1,35 @@
+/* spaces.h - the file systems that a job writes to, and what is free there: whether an attempt has
+ * filled one is known only beside what was free before the first attempt. */
+#ifndef LAUNCHD_DAEMON_CHECK_SPACES_H
+#define LAUNCHD_DAEMON_CHECK_SPACES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/check/finding.h"
+
+struct settings;
+struct statvfs;
+struct text;
+
+enum { SPACES = 4 };
+
+/* What was free once. Flat: a child writes it where its parent reads it. */
+struct disk_space {
+	volatile bool known; /* the rest is there */
+	uint64_t file_system, bytes, inodes;
+};
+
+/* The directories that are judged: /dev/shm, that of the logs, TMPDIR, the working directory. NULL:
+ * there is none. Borrowed from the settings and the environment. */
+void spaces_list(const struct settings *s, const char *const *env, const char *ret[SPACES]);
+
+/* Looks at each of them, one after the other. May hang with them. */
+void spaces_read(const char *const dirs[SPACES], struct disk_space ret[SPACES]);
+
+/* Whether a file system has been filled since; then why says what is free. UNKNOWN: it is full, and
+ * what was free before is not known. before: NULL if nobody has looked. */
+enum health space_judge(
+	const struct statvfs *now, const struct disk_space *before, struct text *why);
+
+#endif
