@@ -700,8 +700,8 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 			"--on-bad-node." },
 	[SET_RESTART_GATE_TIMEOUT] = { .flag = "restart-gate-timeout", .kind = KIND_SECONDS,
 		.group = GROUP_RESTART, .metavar = "SECONDS", .by_default = "60", .max = 86400,
-		.help = "How long --restart-gate waits for memory and processes of the attempt "
-			"before to go." },
+		.help = "How long --restart-gate may take in all, on all nodes, while it waits for "
+			"memory and processes of the attempt before to go. At least 3." },
 	[SET_POST_ATTEMPT] = { .flag = "post-attempt", .kind = KIND_TEXT, .group = GROUP_RESTART,
 		.metavar = "COMMAND",
 		.help = "Command to run on each node after each attempt, when its workers have "

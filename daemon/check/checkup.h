@@ -1,11 +1,10 @@
-/* checkup.h - the check of all nodes before a job's workers start, as the child of each launcher
- * carries it out: phase by phase, all nodes at once. They meet in a store of their own; the child
- * of node rank 0 judges what all have measured, and its launcher reads the verdict in memory that
- * both share, whatever becomes of the child.
+/* checkup.h - the check of all nodes before a job's workers start, phase by phase, all nodes at
+ * once. Each launcher has a child measure; node rank 0's has another one judge what all have told,
+ * which their launchers send it over the control channel. Both children answer in memory that their
+ * launcher shares, whatever becomes of them, and are killed when their time is over.
  *
  * Nothing that hangs here holds the others for longer than the limits: a node that does not answer
- * is unknown, not bad. On each node a child of the child measures, so that the one that speaks with
- * the others never hangs in a driver, and can say what became of that. */
+ * is unknown, not bad. */
 #ifndef LAUNCHD_DAEMON_CHECK_CHECKUP_H
 #define LAUNCHD_DAEMON_CHECK_CHECKUP_H
 
@@ -14,32 +13,12 @@
 #include <stdint.h>
 
 #include "daemon/check/finding.h"
+#include "daemon/check/meet.h"
 #include "daemon/check/phase.h"
 #include "daemon/os/helper.h"
 
 struct failure;
-struct disk_space;
 struct text;
-struct xids;
-
-struct checkup_input {
-	const struct settings *settings;
-	const char *const *env;
-	const struct phase *const *phases; /* phases[], but in tests */
-	unsigned wanted;                   /* a bit for each of them */
-	bool stop;                         /* no phase follows one that found a node bad */
-	unsigned attempt, node, nnodes;
-	const struct xids *xids; /* as struct phase_input has it */
-	const struct disk_space *spaces;
-	const pid_t *left; /* likewise */
-	unsigned left_count;
-	const char *host; /* the store where nodes meet */
-	unsigned port;    /* 0: none, this node is checked alone: it is node 0 of 1 */
-	/* node rank 0's, by node rank */
-	const char *const *hosts;
-	const struct phase_clock *clocks;
-	const bool *absent; /* nobody waits for its answer */
-};
 
 /* What is said of one node. */
 struct checkup_node {
@@ -54,31 +33,56 @@ struct checkup_doubt {
 	struct finding finding;
 };
 
-enum { DOUBTS_MAX = 32 };
+enum { DOUBTS_MAX = 32, TOLD_MAX = 512 << 10 };
 
-/* In memory that the child shares: `judged` first says that the rest of a phase is there. On the
- * other nodes only `gpus` and the helper's part are used. */
-struct checkup_answer {
-	struct helper_answer helper; /* step: 1 + the phase that it is at */
-	volatile unsigned gpus;      /* 1: on this node a phase has found some to watch */
-	volatile unsigned judged;    /* phases */
-	unsigned mute;               /* nodes that could not measure, or did not answer */
+/* What a node tells begins with one of these; behind it what it has measured, or why it could not.
+ */
+enum { TOLD_WELL = '=', TOLD_FAILED = '?' };
+
+/* What the child that measures leaves. */
+struct checkup_told {
+	struct helper_answer helper;
+	volatile unsigned gpus; /* 1: on this node a phase has found some to watch */
+	struct meet_room room;
+	volatile size_t len; /* of text, once it is whole; 0: it is not */
+	char text[TOLD_MAX];
+};
+
+/* What the child that judges leaves: of all phases so far. */
+struct checkup_verdict {
+	struct helper_answer helper;
+	unsigned judged; /* phases */
+	unsigned mute;   /* nodes that could not measure, or did not answer */
+	bool over;       /* nothing follows a phase that found a node bad */
 	unsigned doubts, doubts_left_out;
 	struct checkup_doubt doubt[DOUBTS_MAX];
 	struct checkup_node node[];
 };
 
-size_t checkup_answer_size(unsigned nnodes);
+/* How long each part of a phase may take, in ms from its beginning on; first: nodes begin it when
+ * they have opened files. */
+struct checkup_times {
+	uint64_t measure; /* to measure, on each node */
+	uint64_t killed;  /* until the child that measures is killed */
+	uint64_t awaited; /* until nodes without a result are given up */
+	uint64_t judged;  /* until the child that judges is killed */
+};
 
-/* When a child that still runs hangs itself. */
-uint64_t checkup_limit_ms(
-	const struct phase *const *phases, unsigned wanted, const struct settings *s);
+struct checkup_times checkup_times(const struct phase_input *in, const struct phase *p, bool first);
 
-/* In the child. Negative errno: it could not be carried out on this node, why says what failed. */
-int checkup_run(const struct checkup_input *in, struct checkup_answer *ret, struct failure *why);
+size_t checkup_verdict_size(unsigned nnodes);
+
+/* In a child: measures, and leaves the result, or why there is none. */
+void checkup_measure(const struct phase_input *in, const struct phase *p, struct checkup_told *ret);
+
+/* In a child of node rank 0's: adds this phase to what earlier ones have left in ret. told: what
+ * each node has told, NULL where nothing came. absent: nobody waited for it; NULL: for all. stop:
+ * none follows one that found a node bad. */
+void checkup_judge(const struct phase_input *in, const struct phase *p, const char *const *told,
+	const bool *absent, bool stop, struct checkup_verdict *ret);
 
 /* Makes right what a child has written that may have been killed meanwhile, or overwritten. */
-void checkup_trust(struct checkup_answer *a, unsigned nnodes);
+void checkup_trust(struct checkup_verdict *v, unsigned nnodes);
 
 /* "GPU 2: 4 uncorrectable ECC errors"; "links: it did not answer within 20 s". */
 void finding_add(struct text *out, const struct finding *f);

@@ -27,14 +27,15 @@
 #include "daemon/check/xid.h"
 #include "daemon/os/procfs.h"
 
-enum { LOOK_EVERY_MS = 200 };
+enum { LOOK_EVERY_MS = 200, LAST_LOOK_PART = 8, LAST_LOOK_MAX_MS = 1000 };
 
 /* What the tasks share. */
 struct gate {
 	const struct phase_input *in;
 	struct quick_input quick;
 	const char *dirs[SPACES];
-	uint64_t wait_ms;
+	uint64_t wait_ms;  /* for what may go away */
+	uint64_t limit_ms; /* of each look */
 };
 
 static bool may_wait(int64_t until_ms)
@@ -132,10 +133,9 @@ static void look_gpus(const struct task *t, struct task_answer *a)
 
 static void add_gpus(const struct gate *g, struct tasks *all)
 {
-	const struct task t = { .work = look_gpus,
-		.owner = g,
-		.check = "gpu_held",
-		.limit_ms = g->wait_ms + DRIVER_LIMIT_MS };
+	const struct task t = {
+		.work = look_gpus, .owner = g, .check = "gpu_held", .limit_ms = g->limit_ms
+	};
 
 	tasks_add(all, &t);
 }
@@ -166,7 +166,7 @@ static void add_processes(const struct gate *g, struct tasks *all)
 			.owner = g,
 			.number = (unsigned)g->in->left[i],
 			.check = "stuck",
-			.limit_ms = g->wait_ms + NODE_LIMIT_MS };
+			.limit_ms = g->limit_ms };
 		char command[16];
 
 		process_command(g->in->left[i], command);
@@ -208,7 +208,7 @@ static void add_spaces(const struct gate *g, struct tasks *all)
 			.owner = g,
 			.number = i,
 			.check = "space",
-			.limit_ms = g->wait_ms + NODE_LIMIT_MS,
+			.limit_ms = g->limit_ms,
 			.asks = true };
 
 		if (!g->dirs[i])
@@ -246,8 +246,12 @@ static int look(const struct gate *g, struct findings *ret)
 static int measure(const struct phase_input *in, struct text *ret, struct failure *why)
 {
 	static struct findings found;
+	uint64_t left_ms = (uint64_t)monotonic_left_ms(in->until_ms);
+	uint64_t last_ms = left_ms / LAST_LOOK_PART;
+	uint64_t wait_ms = left_ms - (last_ms < LAST_LOOK_MAX_MS ? last_ms : LAST_LOOK_MAX_MS);
 	struct gate gate = { .in = in,
-		.wait_ms = settings_number(in->settings, SET_RESTART_GATE_TIMEOUT) };
+		.wait_ms = in->gate_ms < wait_ms ? in->gate_ms : wait_ms,
+		.limit_ms = left_ms };
 	struct arena arena = { 0 };
 	int rc = quick_input_make(in->settings, in->env, true, false, &arena, &gate.quick, why);
 
@@ -256,6 +260,8 @@ static int measure(const struct phase_input *in, struct text *ret, struct failur
 	spaces_list(in->settings, in->env, gate.dirs);
 	if (!runs_command(in->settings))
 		gate.quick.command = NULL;
+	if (gate.quick.command_limit_ms > left_ms)
+		gate.quick.command_limit_ms = left_ms;
 	rc = look(&gate, &found);
 	if (rc < 0)
 		return failure_set(why, rc, "the gate can't look: %s", strerror(-rc));
@@ -288,16 +294,9 @@ static int judge(const struct phase_input *in, const char *const *told, struct c
 	return 0;
 }
 
-static uint64_t more_ms(const struct settings *s)
-{
-	return settings_number(s, SET_RESTART_GATE_TIMEOUT) +
-		(runs_command(s) ? settings_number(s, SET_CHECK_TIMEOUT) : 0);
-}
-
 const struct phase gate_phase = {
 	.name = "gate",
-	.limit_ms = QUICK_LIMIT_MS,
-	.more_ms = more_ms,
+	.strict = true,
 	.measure = measure,
 	.judge = judge,
 };

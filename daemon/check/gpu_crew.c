@@ -19,6 +19,7 @@
 #include "common/monotonic.h"
 #include "common/text.h"
 #include "common/vec.h"
+#include "daemon/os/process.h"
 
 enum { OUT, SAID, STREAMS };
 enum { OUT_MAX = 256 << 10, SAID_KEPT = 4096 };
@@ -96,7 +97,7 @@ static int start_members(
 
 		if (arena_failed(arena))
 			return failure_oom(why);
-		pid = fork();
+		pid = process_fork_to_exec();
 		if (pid == 0)
 			exec_member(c, r, local, vec_argv(&argv), env, self);
 		if (pid < 0)

@@ -1,7 +1,8 @@
 /* gpu_phase.c - see gpu_phase.h
  *
- * Ranks are counted through the nodes: each says how many GPUs it has (count/NODE), and node rank 0
- * tells all of them (counts), so that a node that says nothing has none for everybody. */
+ * Ranks are counted through the nodes: each has a line with its number of GPUs, and one without a
+ * line has none for everybody. What launchd-nodecheck's processes say to one another goes by a
+ * store of node rank 0's, at any free port: NCCL needs such ports as well. */
 #include "daemon/check/gpu_phase.h"
 
 #include <errno.h>
@@ -10,13 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/fd.h"
 #include "common/monotonic.h"
 #include "common/num.h"
 #include "common/text.h"
@@ -24,6 +27,7 @@
 #include "config/settings.h"
 #include "daemon/check/finding_read.h"
 #include "daemon/check/gpu_crew.h"
+#include "daemon/check/meet.h"
 #include "daemon/check/phase.h"
 #include "daemon/facts/devices.h"
 #include "daemon/facts/gpu.h"
@@ -31,15 +35,14 @@
 #include "daemon/facts/torch.h"
 #include "daemon/os/process.h"
 #include "daemon/store/store.h"
-#include "daemon/store/visit.h"
 
 enum {
 	LIMIT_MS = 300000, /* of all; a good node of 8 GPUs needs about half a minute */
 	STEP_S = 40,       /* of each step */
 	COUNT_MS = GPUS_LIMIT_MS + 10000, /* until all nodes have said how many GPUs they have */
 	REST_MS = 3000,                   /* to tell the result */
-	KEY_MAX = 128,
 	STORE_BYTES = 64 << 20,
+	STORE_MS = 10000, /* to open it */
 };
 
 int gpu_phase_program(
@@ -66,134 +69,95 @@ int gpu_phase_program(
 		name);
 }
 
-static void count_key(const struct phase_input *in, unsigned node, char *ret)
-{
-	(void)snprintf(ret, KEY_MAX, "%scount/%u", in->keys, node);
-}
-
-/* As node rank 0: what all say, "8 8 0 8". */
-static int gather_counts(
-	const struct phase_input *in, unsigned own, struct text *ret, struct failure *why)
-{
-	int64_t until_ms = monotonic_ms() + COUNT_MS;
-
-	text_printf(ret, "%u", own);
-	for (unsigned node = 1; node < in->nnodes; node++) {
-		struct text said = { 0 };
-		char key[KEY_MAX];
-		uint64_t count = 0;
-		int rc;
-
-		count_key(in, node, key);
-		rc = visit_get(in->visit, key, monotonic_left_ms(until_ms), &said, why);
-		if (rc == 0 && num_parse(text_string(&said), 0, GPU_CREW_MAX, &count) < 0)
-			count = 0;
-		text_done(&said);
-		if (rc < 0 && (rc != -ETIMEDOUT || why->code))
-			return rc;
-		text_printf(ret, " %u", (unsigned)count);
-	}
-	return 0;
-}
-
-/* This node's first rank, and how many there are, of "8 8 0 8". */
-static int place_among(const char *counts, unsigned node, struct gpu_crew *ret, struct failure *why)
-{
-	const char *at = counts;
-
-	ret->first = ret->ranks = 0;
-	for (unsigned n = 0; *at; n++) {
-		size_t len = strcspn(at, " ");
-		uint64_t count;
-
-		if (num_parse_len(at, len, 0, GPU_CREW_MAX, &count) < 0)
-			return failure_set(why, -EPROTO,
-				"node rank 0 tells the numbers of GPUs as \"%.100s\"", counts);
-		if (n < node)
-			ret->first += (unsigned)count;
-		else if (n == node)
-			ret->count = (unsigned)count;
-		ret->ranks += (unsigned)count;
-		at += len + (at[len] == ' ');
-	}
-	return 0;
-}
-
-static int agree_on_ranks(const struct phase_input *in, struct gpu_crew *c, struct failure *why)
-{
-	struct text counts = { 0 };
-	char key[KEY_MAX], all[KEY_MAX], own[16];
-	int rc, len = snprintf(own, sizeof own, "%u", c->count);
-
-	if (!in->visit) {
-		c->ranks = c->count;
-		return 0;
-	}
-	(void)snprintf(all, sizeof all, "%scounts", in->keys);
-	count_key(in, in->node, key);
-	if (in->node == 0) {
-		rc = gather_counts(in, c->count, &counts, why);
-		if (rc == 0)
-			rc = visit_set(in->visit, all, text_string(&counts), counts.len, why);
-	} else {
-		rc = visit_set(in->visit, key, own, (size_t)len, why);
-		if (rc == 0)
-			rc = visit_get(in->visit, all, 2 * COUNT_MS, &counts, why);
-		if (rc == -ETIMEDOUT && !why->code)
-			rc = failure_set(
-				why, rc, "node rank 0 has not said how many GPUs there are");
-	}
-	if (rc == 0)
-		rc = place_among(text_string(&counts), in->node, c, why);
-	text_done(&counts);
-	return rc;
-}
-
-/* --- a store of its own, where no other node has one --- */
+/* --- the store where launchd-nodecheck's processes meet --- */
 
 /* Serves until it is killed, which its parent's end does as well. */
-static _Noreturn void serve(int tell, pid_t parent)
+static _Noreturn void serve(const struct phase_input *in, volatile unsigned *ret_port, pid_t parent)
 {
 	const struct store_config config = {
-		.addr = "127.0.0.1", .old = STORE_DIALECT_NONE, .memory_max = STORE_BYTES
+		.addr = in->meet ? NULL : "127.0.0.1",
+		.old = STORE_DIALECT_NONE,
+		.memory_max = STORE_BYTES,
 	};
 	static struct store store;
 	static uv_loop_t loop;
 	struct failure why = { 0 };
-	unsigned port;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent ||
 		uv_loop_init(&loop) < 0 || store_open(&store, &loop, &config, &why) < 0)
 		_exit(1);
-	port = store_port(&store);
-	(void)fd_write_all(tell, (const char *)&port, sizeof port);
-	fd_closep(&tell);
+	for (unsigned i = 0; in->meet && i < in->nnodes; i++)
+		if (address_size(&in->addresses[i]) > 0)
+			(void)store_allow(&store, &in->addresses[i]);
+	*ret_port = store_port(&store);
 	(void)uv_run(&loop, UV_RUN_DEFAULT);
 	_exit(1);
 }
 
-static int start_store(pid_t *ret, unsigned *ret_port, struct failure *why)
+/* It tells its port in memory: libuv closes two descriptors of the launcher's in each child that is
+ * forked, by numbers which this process has given to others. */
+static int start_store(
+	const struct phase_input *in, pid_t *ret, unsigned *ret_port, struct failure *why)
 {
+	static const struct timespec pause = { 0, 1000000 };
 	const pid_t self = getpid();
-	unsigned port = 0;
-	int fds[2];
-	long got;
+	int64_t until_ms = monotonic_ms() + STORE_MS;
+	volatile unsigned *port =
+		mmap(NULL, sizeof *port, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t store = port == MAP_FAILED ? -1 : fork();
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return failure_set(why, -errno, "no pipe for a store: %s", strerror(errno));
-	*ret = fork();
-	if (*ret == 0)
-		serve(fds[1], self);
-	(void)close(fds[1]);
-	got = *ret < 0 ? -errno : fd_read_up_to(fds[0], (char *)&port, sizeof port);
-	(void)close(fds[0]);
-	*ret_port = port;
-	if (*ret < 0)
-		return failure_not_started(why, (int)got, "a store");
-	if (got == (long)sizeof port)
+	if (store < 0)
+		return failure_not_started(why, -errno, "a store");
+	if (store == 0)
+		serve(in, port, self);
+	while (*port == 0 && monotonic_left_ms(until_ms) > 0 && waitpid(store, NULL, WNOHANG) == 0)
+		(void)nanosleep(&pause, NULL);
+	*ret_port = *port;
+	*ret = store;
+	return *port ? 0 : failure_set(why, -EIO, "its GPUs have no store to meet in");
+}
+
+/* --- who has how many --- */
+
+/* This node's first rank, how many there are, and the store's port, of what the nodes say: "8", and
+ * node rank 0 "8 41234". */
+static void place_among(const struct phase_input *in, struct gpu_crew *ret)
+{
+	ret->first = ret->ranks = 0;
+	for (unsigned node = 0; node < in->nnodes; node++) {
+		unsigned count = 0, port = 0;
+		char line[MEET_LINE_MAX];
+
+		meet_line(in->meet, node, line);
+		(void)sscanf(line, "%u %u", &count, &port);
+		count = count < GPU_CREW_MAX ? count : GPU_CREW_MAX;
+		if (node == 0)
+			ret->store_port = port <= UINT16_MAX ? port : 0;
+		if (node < in->node)
+			ret->first += count;
+		else if (node == in->node)
+			ret->count = count;
+		ret->ranks += count;
+	}
+}
+
+static int agree_on_ranks(
+	const struct phase_input *in, struct gpu_crew *c, pid_t *ret_store, struct failure *why)
+{
+	char line[MEET_LINE_MAX];
+
+	c->ranks = c->count;
+	if (in->node == 0 && (in->meet || c->count > 1) &&
+		start_store(in, ret_store, &c->store_port, why) < 0)
+		return why->code;
+	if (!in->meet)
 		return 0;
-	process_undo(*ret);
-	return failure_set(why, -EIO, "its GPUs have no store to meet in");
+	(void)snprintf(line, sizeof line, in->node == 0 ? "%u %u" : "%u", c->count, c->store_port);
+	if (meet_others(in->meet, line, in->until_ms) < 0)
+		return failure_set(
+			why, -ETIMEDOUT, "node rank 0 has not said how many GPUs there are");
+	place_among(in, c);
+	return 0;
 }
 
 /* --- the phase --- */
@@ -224,22 +188,20 @@ static void add_unknown(struct text *ret, const char *text)
 	findings_json(&found, NULL, ret);
 }
 
-static int run_crew(
-	const struct phase_input *in, struct gpu_crew *c, struct text *ret, struct failure *why)
+static int run_crew(const struct phase_input *in, const struct gpu_crew *c, struct text *ret,
+	struct failure *why)
 {
+	char host[ADDRESS_TEXT], scoped[ADDRESS_TEXT + 16];
+	unsigned scope = in->hub.any.sa_family == AF_INET6 ? in->hub.v6.sin6_scope_id : 0;
+	struct gpu_crew crew = *c;
 	struct text said = { 0 };
 	size_t before = ret->len;
-	pid_t store = 0;
-	int rc = 0;
+	int rc;
 
-	c->store_host = in->visit ? in->store_host : "127.0.0.1";
-	c->store_port = in->visit ? in->store_port : 0;
-	if (!in->visit && c->count > 1)
-		rc = start_store(&store, &c->store_port, why);
-	if (rc == 0)
-		rc = gpu_crew_run(c, ret, &said, why);
-	if (store > 0)
-		process_undo(store);
+	address_host_text(&in->hub, host);
+	(void)snprintf(scoped, sizeof scoped, scope ? "%s%%%u" : "%s", host, scope);
+	crew.store_host = in->meet ? scoped : "127.0.0.1";
+	rc = gpu_crew_run(&crew, ret, &said, why);
 	if (rc == 0 && ret->len == before)
 		rc = failure_set(why, -EIO, "launchd-nodecheck has found nothing: %.300s",
 			said.len ? text_string(&said) : "it said nothing");
@@ -307,13 +269,14 @@ static const char *least_of(const struct settings *s, const char *model, struct 
 static int measure(const struct phase_input *in, struct text *ret, struct failure *why)
 {
 	struct gpu_crew c = { .env = in->env,
-		.keys = in->keys ? in->keys : "nodecheck/",
+		.keys = "nodecheck/",
 		.node = in->node,
 		.limit_s = STEP_S,
 		.until_ms = in->until_ms - REST_MS };
 	struct arena arena = { 0 };
 	struct failure none = { 0 };
 	const char *model = "";
+	pid_t store = 0;
 	unsigned gpus = visible_gpus(in->env, &arena, &model, &none);
 	int rc;
 
@@ -322,11 +285,13 @@ static int measure(const struct phase_input *in, struct text *ret, struct failur
 		c.count = gpus;
 	c.least = least_of(in->settings, model, &arena);
 	c.nccl_home = c.count > 0 ? nccl_of_torch(in, &arena) : NULL;
-	rc = agree_on_ranks(in, &c, why);
+	rc = agree_on_ranks(in, &c, &store, why);
 	if (rc == 0 && c.count == 0)
 		add_unknown(ret, none.code ? none.text : "NVML shows no GPU");
 	else if (rc == 0)
 		rc = run_crew(in, &c, ret, why);
+	if (store > 0 && !in->meet)
+		process_undo(store);
 	arena_done(&arena);
 	return rc;
 }
@@ -352,6 +317,8 @@ static int judge(const struct phase_input *in, const char *const *told, struct c
 const struct phase gpu_phase = {
 	.name = "gpu",
 	.limit_ms = LIMIT_MS,
+	.meet_ms = COUNT_MS,
+	.serves = true,
 	.measure = measure,
 	.judge = judge,
 };

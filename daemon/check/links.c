@@ -6,18 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
-#include "common/monotonic.h"
 #include "common/text.h"
 #include "daemon/check/links_judge.h"
 #include "daemon/check/links_talk.h"
 #include "daemon/check/links_tcp.h"
+#include "daemon/check/meet.h"
 #include "daemon/check/phase.h"
 #include "daemon/os/secret.h"
-#include "daemon/store/visit.h"
 
 enum {
 	/* For all to be there. All are started at once; what comes later is not tried. */
@@ -25,53 +23,33 @@ enum {
 	/* Before the end of its time, to tell of it. */
 	SPARE_MS = 300,
 	LIMIT_MS = MEET_MS + LINKS_TALK_MS + 2 * SPARE_MS,
-	KEY_MAX = 128,
 };
 
 #define HERE "-"
 
 /* --- where the others are --- */
 
-static const char *key_of(const struct phase_input *in, const char *what, char ret[KEY_MAX])
+/* Says where this node listens: "10.0.0.4 41234 8f3a...", or HERE for node rank 0's host; then
+ * what the others say. */
+static int meet_partners(const struct phase_input *in, const struct address *at, uint64_t token)
 {
-	(void)snprintf(ret, KEY_MAX, "%s%s", in->keys, what);
-	return ret;
-}
-
-static const char *key_of_node(const struct phase_input *in, unsigned node, char ret[KEY_MAX])
-{
-	(void)snprintf(ret, KEY_MAX, "%s%u", in->keys, node);
-	return ret;
-}
-
-/* Says where this node listens: "10.0.0.4 41234 8f3a...", or HERE for the host of the store. */
-static int publish(
-	const struct phase_input *in, const struct address *at, uint64_t token, struct failure *why)
-{
-	char key[KEY_MAX], value[ADDRESS_TEXT + 64], host[ADDRESS_TEXT];
-	int64_t there = 0;
-	int rc;
+	char line[MEET_LINE_MAX], host[ADDRESS_TEXT];
 
 	address_host_text(at, host);
 	if (address_is_loopback(at))
 		(void)strcpy(host, HERE);
-	(void)snprintf(value, sizeof value, "%s %u %" PRIx64, host, address_port(at), token);
-	rc = visit_set(in->visit, key_of_node(in, in->node, key), value, strlen(value), why);
-	if (rc == 0)
-		rc = visit_add(in->visit, key_of(in, "count", key), 1, &there, why);
-	if (rc == 0 && there >= (int64_t)in->nnodes)
-		rc = visit_set(in->visit, key_of(in, "all", key), "", 0, why);
-	return rc;
+	(void)snprintf(line, sizeof line, "%s %u %" PRIx64, host, address_port(at), token);
+	return meet_others(in->meet, line, in->until_ms - LINKS_TALK_MS - 2 * SPARE_MS);
 }
 
-/* own: has the scope that a link-local address of another host has here. store: its address. */
-static int parse(const char *text, const struct address *own, const struct address *store,
+/* own: has the scope that a link-local address of another host has here. hub: node rank 0's. */
+static int parse(const char *text, const struct address *own, const struct address *hub,
 	struct links_partner *ret)
 {
 	char host[ADDRESS_TEXT];
 	unsigned port;
 	uint64_t token;
-	struct address at = *store;
+	struct address at = *hub;
 
 	if (sscanf(text, "%63s %u %" SCNx64, host, &port, &token) != 3 || port > UINT16_MAX)
 		return -EPROTO;
@@ -90,44 +68,36 @@ static int parse(const char *text, const struct address *own, const struct addre
 static int find_partner(const struct phase_input *in, const struct address *own,
 	struct links_partner *ret, struct failure *why)
 {
-	struct text value = { 0 };
-	struct address store = { 0 };
-	socklen_t size = sizeof store.v6;
-	char key[KEY_MAX];
-	int rc = getpeername(in->visit->fd, &store.any, &size) < 0 ?
-		failure_set(why, -errno, "the store has gone: %s", strerror(errno)) :
-		visit_get(in->visit, key_of_node(in, ret->node, key), 0, &value, why);
+	char line[MEET_LINE_MAX];
 
-	if (rc == 0 && parse(text_string(&value), own, &store, ret) < 0)
-		rc = failure_set(why, -EPROTO, "the store's key %s is no address: \"%.80s\"", key,
-			text_string(&value));
-	text_done(&value);
-	return rc == -ETIMEDOUT && !why->code ? 0 : rc;
+	meet_line(in->meet, ret->node, line);
+	if (!*line || parse(line, own, &in->hub, ret) == 0)
+		return 0;
+	return failure_set(
+		why, -EPROTO, "node %u has told no address, but \"%.80s\"", ret->node, line);
 }
 
 static int find_partners(const struct phase_input *in, const struct address *own,
 	struct links_talk *talk, bool *ret_met, struct failure *why)
 {
-	char key[KEY_MAX];
-	int left_ms = monotonic_left_ms(in->until_ms - LINKS_TALK_MS - 2 * SPARE_MS);
-	int rc = visit_wait(
-		in->visit, key_of(in, "all", key), left_ms < MEET_MS ? left_ms : MEET_MS, why);
+	bool came = meet_partners(in, own, talk->token) == 0;
+	char line[MEET_LINE_MAX];
+	int rc = 0;
 
-	*ret_met = rc == 0;
-	for (unsigned round = 0; rc == 0 || (rc == -ETIMEDOUT && !why->code); round++) {
+	*ret_met = came;
+	for (unsigned i = 0; came && i < in->nnodes; i++) {
+		meet_line(in->meet, i, line);
+		*ret_met = *ret_met && *line;
+	}
+	for (unsigned round = 0; rc == 0 && round < links_rounds(in->nnodes); round++) {
 		struct links_partner *p = &talk->partners[talk->count];
-		int node = round < links_rounds(in->nnodes) ?
-			links_partner(in->nnodes, round, in->node) :
-			-1;
+		int node = links_partner(in->nnodes, round, in->node);
 
-		if (round == links_rounds(in->nnodes))
-			return 0;
-		rc = 0;
 		if (node < 0)
 			continue;
 		p->node = (unsigned)node;
 		talk->count++;
-		rc = find_partner(in, own, p, why);
+		rc = came ? find_partner(in, own, p, why) : 0;
 	}
 	return rc;
 }
@@ -142,13 +112,11 @@ static int measure(const struct phase_input *in, struct text *ret, struct failur
 	autoclose listener = -1;
 	int rc = 0;
 
-	if (in->visit && in->nnodes > 1) {
-		rc = links_tcp_listen(in->visit->fd, &listener, &own, &told.mtu, why);
+	if (in->meet && in->nnodes > 1) {
+		rc = links_tcp_listen(&in->own, &listener, &own, &told.mtu, why);
 		talk.listener = listener;
 		if (rc == 0)
 			rc = secret_draw(&talk.token, sizeof talk.token, why);
-		if (rc == 0)
-			rc = publish(in, &own, talk.token, why);
 		if (rc == 0)
 			rc = find_partners(in, &own, &talk, &told.met, why);
 		if (rc == 0)
@@ -193,6 +161,7 @@ static int judge(const struct phase_input *in, const char *const *told, struct c
 const struct phase links_phase = {
 	.name = "links",
 	.limit_ms = LIMIT_MS,
+	.meet_ms = MEET_MS,
 	.measure = measure,
 	.judge = judge,
 };

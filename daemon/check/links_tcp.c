@@ -90,17 +90,14 @@ static unsigned mtu_of(const struct address *at)
 	return (unsigned)r.ifr_mtu;
 }
 
-int links_tcp_listen(
-	int by, int *ret_fd, struct address *ret_at, unsigned *ret_mtu, struct failure *why)
+int links_tcp_listen(const struct address *at, int *ret_fd, struct address *ret_at,
+	unsigned *ret_mtu, struct failure *why)
 {
-	struct address own = { 0 };
-	socklen_t size = sizeof own.v6;
+	struct address own = *at;
 	autoclose fd = -1;
 	int port;
 
-	if (getsockname(by, &own.any, &size) < 0)
-		return failure_set(
-			why, -errno, "this node's address isn't known: %s", strerror(errno));
+	address_set_port(&own, 0);
 	fd = port_bind(address_is_loopback(&own) ? NULL : &own, 0, SOCK_STREAM, 0);
 	if (fd < 0)
 		return port_explain("the check of links ", &own, 0, fd, why);

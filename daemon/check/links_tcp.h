@@ -24,12 +24,11 @@ struct links_tcp {
 /* 0 or negative errno. */
 int links_tcp_read(int fd, struct links_tcp *ret);
 
-/* Listens at the address by which this host reaches the peer of `by`, at any port; *ret_at is
- * where, and *ret_mtu its interface's, 0 if that isn't known. Where that is a loopback address, as
- * `by` leads to this host, it listens at all addresses, as others know it by another one. The
- * caller closes *ret_fd. */
-int links_tcp_listen(
-	int by, int *ret_fd, struct address *ret_at, unsigned *ret_mtu, struct failure *why);
+/* Listens at this address of this host, at any port; *ret_at is where, and *ret_mtu its
+ * interface's, 0 if that isn't known. At a loopback address it listens at all addresses, because
+ * others know this host by another one. The caller closes *ret_fd. */
+int links_tcp_listen(const struct address *at, int *ret_fd, struct address *ret_at,
+	unsigned *ret_mtu, struct failure *why);
 
 /* Begins to connect; segment_max: 0 or the most bytes of data in a packet. The descriptor, which
  * the caller closes, or negative errno. */

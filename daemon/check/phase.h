@@ -12,13 +12,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/address.h"
 #include "daemon/check/finding.h"
 
 struct failure;
+struct meet;
 struct settings;
 struct disk_space;
 struct text;
-struct visit;
 struct xids;
 
 /* A node's CLOCK_MONOTONIC minus node rank 0's, as their launchers have measured it. */
@@ -33,13 +34,14 @@ struct phase_input {
 	const struct settings *settings;
 	const char *const *env; /* the launcher's */
 	unsigned attempt, node, nnodes;
-	/* The store of this check, where the phases of all nodes may meet while they measure: their
-	 * keys begin with `keys`, "check/0/links/". NULL: this node is checked without the others,
-	 * as it is the only one or there is no control channel; then nnodes is 1 and node is 0. */
-	struct visit *visit;
-	const char *keys;
-	const char *store_host; /* where visit leads to, for a program that comes by itself */
-	unsigned store_port;
+	/* Where the phases of all nodes may meet while they measure. NULL: this node is checked
+	 * without the others, as it is the only one or there is no control channel; then nnodes is
+	 * 1 and node is 0. */
+	const struct meet *meet;
+	/* For a phase that needs ports between nodes: this node's address on the way to node rank
+	 * 0, and node rank 0's from here. Loopback: they lead to this host. */
+	struct address own, hub;
+	uint64_t gate_ms; /* what a strict phase may take in all */
 	/* This node's: what a child has seen of its GPUs since the first attempt; NULL: none did.
 	 * `measure` says whether there are GPUs to watch. */
 	const struct xids *xids;
@@ -50,11 +52,12 @@ struct phase_input {
 	/* This node's processes of the attempt before that could not be ended. */
 	const pid_t *left;
 	unsigned left_count;
-	/* When `measure` must be done, and `judge` for a second more: ms, CLOCK_MONOTONIC. */
+	/* When `measure` must be done: ms, CLOCK_MONOTONIC. */
 	int64_t until_ms;
 	/* On node rank 0 only, by node rank; of itself, too. */
 	const char *const *hosts;
 	const struct phase_clock *clocks;
+	const struct address *addresses; /* from where their launchers have come */
 };
 
 /* What is said of a node. */
@@ -74,10 +77,17 @@ void charges_add(struct charges *c, unsigned node, const struct finding *f);
 void charges_done(struct charges *c);
 
 struct phase {
-	const char *name;  /* "links": for keys and for the user */
+	const char *name;  /* "links": for the user */
 	unsigned limit_ms; /* of `measure`, on each node */
 	/* What the user's settings add to that, the same on all nodes. NULL: nothing. */
 	uint64_t (*more_ms)(const struct settings *s);
+	/* How long node rank 0 waits for the lines of all nodes (meet.h); 0: there are none. */
+	unsigned meet_ms;
+	/* Node rank 0's process that measures stays until all nodes have their results.
+	 */
+	bool serves;
+	/* All of it takes no more than gate_ms, from its beginning to the verdict. */
+	bool strict;
 	/* Adds what node rank 0's `judge` is to get, JSON mostly: text without a NUL, of at most
 	 * some KiB. Negative errno: it could not be measured, for which why gives a sentence; the
 	 * frame says that of the node, which is unknown then. */

@@ -33,6 +33,15 @@ unsigned phases_again(enum preflight_mode mode, bool gate)
 	return (phases_first(mode) & 1U << PHASE_QUICK) | (gate ? 1U << PHASE_GATE : 0);
 }
 
+unsigned phases_lowest(unsigned wanted)
+{
+	unsigned phase = 0;
+
+	while (phase + 1 < PHASE_IDS && !(wanted & 1U << phase))
+		phase++;
+	return wanted ? phase : 0;
+}
+
 void phases_add(struct text *out, unsigned wanted)
 {
 	const char *between = "";

@@ -31,6 +31,9 @@ unsigned phases_first(enum preflight_mode mode);
 /* Before another one, which is not to wait for long. gate: --restart-gate. */
 unsigned phases_again(enum preflight_mode mode, bool gate);
 
+/* The first of them; 0: also where there are none. */
+unsigned phases_lowest(unsigned wanted);
+
 /* "quick", "quick, links" */
 void phases_add(struct text *out, unsigned wanted);
 

@@ -192,6 +192,7 @@ static const struct {
 	[MESSAGE_LOOK] = { on_look, IN_RUNNING, false },
 	[MESSAGE_BUNDLE] = { on_bundle, IN_RUNNING, false },
 	[MESSAGE_STEP] = { on_step, IN_RUNNING, false },
+	[MESSAGE_CHECK] = { hub_hear_check, IN_RUNNING, true },
 	/* also after the node's last message, and after the verdict */
 	[MESSAGE_LOG] = { hub_lines_hear, ~0U, false },
 };
@@ -506,7 +507,6 @@ void hub_checked(struct hub *h)
 {
 	if (h->state != HUB_RUNNING)
 		return;
-	hub_check_close(h);
 	hub_tell(h, &(struct message){ MESSAGE_CHECKED, .checked = h->job.attempt }, NULL);
 }
 
@@ -552,7 +552,6 @@ void hub_close(struct hub *h)
 	uv_close((uv_handle_t *)&h->clock, on_clock_closed);
 	if (h->store)
 		store_close(h->store, on_store_closed);
-	hub_check_close(h);
 	listener_close(&h->listener);
 	beat_close(&h->beat);
 	for (struct caller *p = h->all; p; p = p->next)

@@ -251,7 +251,7 @@ static void wait_for_ends(struct hub *h, uint64_t ms)
 
 static uint64_t limit_ms(const struct hub *h)
 {
-	return h->stop_grace_ms + STOP_REST_MS + h->party->config->after_end_ms +
+	return h->stop_grace_ms + STOP_REST_MS + h->after_end_ms +
 		h->party->config->node_timeout_ms;
 }
 
@@ -296,16 +296,16 @@ static void start_next(struct hub *h)
 {
 	const struct member_config *c = h->party->config;
 	struct message_start start = { .attempt = h->job.attempt, .master_port = h->master_port };
-	const char *host;
 
 	if (start.attempt == 0)
 		h->party->job_ms = (uint64_t)utc_now_ns() / 1000000;
 	start.job_ms = h->party->job_ms;
 	start.checks = start.attempt == 0 ? c->check_first : c->check_again;
-	host = hub_check_open(h, &start);
-	if (h->party->on->check)
-		h->party->on->check(h->party->owner,
-			&(struct check_call){ start.checks, host, start.check_port });
+	start.gate_ms = (uint32_t)(c->port_wait_ms > h->port_waited_ms ?
+			c->port_wait_ms - h->port_waited_ms :
+			0);
+	h->port_waited_ms = 0;
+	hub_check_call(h, &start);
 	hub_tell(h, &(struct message){ MESSAGE_START, .start = start }, NULL);
 	h->party->on->start(h->party->owner, start.attempt, start.master_port);
 }
@@ -327,7 +327,6 @@ static void on_pause_over(uv_timer_t *t)
 		(void)uv_timer_start(&h->clock, on_pause_over, PORT_POLL_MS, 0);
 		return;
 	}
-	h->port_waited_ms = 0;
 	if (port == 0 || (why.code < 0 && c->torch)) {
 		party_say(h->party, NOTE_WARNING, "%s", why.text);
 		hub_obey(h,
@@ -388,7 +387,6 @@ void hub_obey(struct hub *h, enum order what)
 	case ORDER_NONE:
 		return;
 	case ORDER_STOP:
-		hub_check_close(h);
 		hub_tell_stop(h);
 		p->on->stop(p->owner, &h->job.stop);
 		return;
@@ -400,7 +398,6 @@ void hub_obey(struct hub *h, enum order what)
 		return;
 	case ORDER_OVER:
 		hub_goto(h, HUB_OVER);
-		hub_check_close(h);
 		end = end_of(h);
 		tell_verdict(h, end.verdict);
 		p->on->over(p->owner, &end);

@@ -178,6 +178,8 @@ static void welcome(struct hub *h)
 			.master_port = h->master_port,
 			.agent_store = h->agent_store,
 			.max_restarts = restarts_of(h),
+			.after_end_ms = (uint32_t)h->after_end_ms,
+			.port_wait_ms = (uint32_t)h->party->config->port_wait_ms,
 			.nproc = h->nproc,
 			.peers = h->told,
 		},
@@ -226,6 +228,17 @@ static void on_unready(uv_timer_t *t)
 			end_for(p, why.code, why.text);
 }
 
+/* What a node needs for --blackbox and --post-attempt, which need not be given on all. */
+static uint64_t longest_after_end_ms(const struct hub *h)
+{
+	uint64_t longest = h->party->config->after_end_ms;
+
+	for (const struct caller *p = h->all; p; p = p->next)
+		if (p->joined && p->about.after_end_ms > longest)
+			longest = p->about.after_end_ms;
+	return longest;
+}
+
 void hub_begin(struct hub *h)
 {
 	const struct member_config *c = h->party->config;
@@ -237,6 +250,7 @@ void hub_begin(struct hub *h)
 	if (hub_rank_rest(h) < 0)
 		(void)failure_oom(&why);
 	h->unready = h->joined - 1;
+	h->after_end_ms = longest_after_end_ms(h);
 	h->agent_store = c->agent_store && h->joined == h->job.nnodes;
 	for (unsigned i = 0; i < c->nnodes; i++)
 		h->nproc[i] = h->nproc[i] ? h->nproc[i] : c->nproc;

@@ -1,5 +1,5 @@
 /* hub_parts.h - the hub as its own files see it, from the ground up: hub_peers.c (connections),
- * hub_lines.c (workers' lines), hub_check.c (where nodes are checked), hub_act.c (what the job
+ * hub_lines.c (workers' lines), hub_check.c (how nodes are checked), hub_act.c (what the job
  * decides), hub_meet.c (the meeting and the beginning), hub_join.c (who may take part), hub.c. Each
  * calls those before it only. */
 #ifndef LAUNCHD_DAEMON_CLUSTER_HUB_PARTS_H
@@ -20,7 +20,6 @@
 #include "daemon/net/listener.h"
 
 struct caller;
-struct check_store;
 struct sm;
 struct store;
 
@@ -57,11 +56,10 @@ struct hub {
 	 * take to get ready. RUNNING: how long one may take to end once it is to stop, then the
 	 * pause before an attempt. OVER: for how long late nodes are told of a refusal. */
 	uv_timer_t clock;
-	uint64_t stop_grace_ms;    /* of the order to stop */
-	uint64_t overdue_ms;       /* when all must have ended; uv_now() */
-	struct store *store;       /* the workers'; NULL: rank 0 hosts it */
-	struct check_store *check; /* where the nodes' checks meet; NULL: none is going on */
-	uint64_t port_waited_ms;   /* before this restart, for the master port */
+	uint64_t stop_grace_ms;  /* of the order to stop */
+	uint64_t overdue_ms;     /* when all must have ended; uv_now() */
+	struct store *store;     /* the workers'; NULL: rank 0 hosts it */
+	uint64_t port_waited_ms; /* before this restart, for the master port */
 	int port_fd; /* reserves the attempt's port; -1: it was given, or the store has it */
 	const char *master_addr;
 	unsigned master_port, restarts;
@@ -75,12 +73,13 @@ struct hub {
 		       the refusal */
 	/* OVER: why there is no job, told also to nodes that come now; code 0: nothing is told. */
 	struct failure refusal;
-	unsigned awaited;     /* nodes that have not heard of it */
-	unsigned unready;     /* nodes that have joined, and have no plan yet */
-	unsigned strangers;   /* connections that passed the handshake but have not joined */
-	unsigned turned_away; /* a bit for each enum link_end that was reported */
-	bool crowded;         /* too many strangers came, and that was reported */
-	bool met_another_job; /* and that was reported */
+	uint64_t after_end_ms; /* the longest of all nodes' */
+	unsigned awaited;      /* nodes that have not heard of it */
+	unsigned unready;      /* nodes that have joined, and have no plan yet */
+	unsigned strangers;    /* connections that passed the handshake but have not joined */
+	unsigned turned_away;  /* a bit for each enum link_end that was reported */
+	bool crowded;          /* too many strangers came, and that was reported */
+	bool met_another_job;  /* and that was reported */
 	bool met_other_wishes;
 	bool agent_store;
 	unsigned handles; /* of the loop: the clock, the listener, beats, connections */
@@ -152,12 +151,9 @@ void hub_lines_lost(struct hub *h);
 
 /* --- hub_check.c --- */
 
-/* Opens the store of an attempt's check, where there is to be one and other nodes are in the job,
- * and sets what START says of it. Where it can't be opened that is said, and nothing is checked.
- * Returns the address by which this node comes to it; "": there is none. */
-const char *hub_check_open(struct hub *h, struct message_start *start);
-/* The check is over, or nobody waits for it any more. Twice is once. */
-void hub_check_close(struct hub *h);
+/* Calls the check of this node. */
+void hub_check_call(const struct hub *h, const struct message_start *start);
+void hub_hear_check(struct caller *p, const struct message *m);
 
 /* --- hub_act.c --- */
 

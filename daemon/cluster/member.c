@@ -62,6 +62,16 @@ void member_checked(struct member *m)
 		hub_checked(&m->hub);
 }
 
+void member_check(struct member *m, const struct message_check *word)
+{
+	const struct message said = { MESSAGE_CHECK, .check = *word };
+
+	if (m->role == MEMBER_HUB && m->hub.state == HUB_RUNNING)
+		hub_tell(&m->hub, &said, NULL);
+	if (m->role == MEMBER_SPOKE)
+		spoke_tell(&m->spoke, &said);
+}
+
 void member_forward(struct member *m, int signal)
 {
 	const struct message said = { MESSAGE_SIGNAL, .signal = signal };

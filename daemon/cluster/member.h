@@ -68,6 +68,9 @@ void member_asked(struct member *m, const struct stop *s);
 /* Node rank 0: the check of this attempt is over, and workers may start on all nodes. */
 void member_checked(struct member *m);
 
+/* A word of the check of all nodes: to node rank 0, or from there to all others. It is copied. */
+void member_check(struct member *m, const struct message_check *word);
+
 /* Forwards a signal to all nodes. */
 void member_forward(struct member *m, int signal);
 

@@ -342,6 +342,7 @@ static void join_fields(struct pass *p, struct message_join *m)
 	LINE(p, m->name);
 	LINE(p, m->version);
 	LINE(p, m->reached);
+	m->after_end_ms = u32(p, m->after_end_ms);
 	peer_fields(p, &m->peer);
 }
 
@@ -353,6 +354,8 @@ static void welcome_fields(struct pass *p, struct message_welcome *m)
 	LINE(p, m->master_addr);
 	m->master_port = u16(p, m->master_port);
 	m->max_restarts = u32(p, m->max_restarts);
+	m->after_end_ms = u32(p, m->after_end_ms);
+	m->port_wait_ms = u32(p, m->port_wait_ms);
 	m->agent_store = flag(p, m->agent_store);
 	m->nproc = numbers(p, m->nproc, &count);
 	m->peers = peers(p, m->peers, count);
@@ -373,8 +376,7 @@ static void start_fields(struct pass *p, struct message_start *m)
 	m->attempt = u32(p, m->attempt);
 	m->master_port = u16(p, m->master_port);
 	m->checks = u32(p, m->checks);
-	m->check_port = u16(p, m->check_port);
-	refuse_if(p, (m->checks == 0) != (m->check_port == 0));
+	m->gate_ms = u32(p, m->gate_ms);
 	m->job_ms = u64(p, m->job_ms);
 }
 
@@ -548,6 +550,14 @@ static void bundle_fields(struct pass *p, struct message_bundle *m)
 	LINE(p, m->text);
 }
 
+static void check_word_fields(struct pass *p, struct message_check *m)
+{
+	m->attempt = u32(p, m->attempt);
+	m->phase = small(p, m->phase, CHECK_PHASE_MAX);
+	m->word = small(p, m->word, CHECK_NEXT);
+	m->at = rest(p, m->at, &m->len, MESSAGE_CHECK_MAX);
+}
+
 static void step_fields(struct pass *p, struct message_step *m)
 {
 	m->attempt = u32(p, m->attempt);
@@ -622,6 +632,9 @@ static void fields(struct pass *p, struct message *m)
 		return;
 	case MESSAGE_BUNDLE:
 		bundle_fields(p, &m->bundle);
+		return;
+	case MESSAGE_CHECK:
+		check_word_fields(p, &m->check);
 		return;
 	case MESSAGE_STEP:
 		step_fields(p, &m->step);

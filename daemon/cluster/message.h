@@ -45,6 +45,7 @@ enum message_type {
 	MESSAGE_HANG,   /* hub to nodes: look at your workers, or what is thought of the job's quiet
 			 */
 	MESSAGE_BUNDLE, /* node to hub: what it has kept of a failure; before ENDED */
+	MESSAGE_CHECK,  /* either way: a word of the check of nodes */
 	MESSAGE_STEP,   /* node to hub: its workers have come to a new step (--progress) */
 	MESSAGE_END,
 };
@@ -69,6 +70,7 @@ struct message_join {
 	char job[JOB_SIZE];       /* its first characters */
 	char name[NODE_NAME_SIZE], version[32];
 	char reached[ADDRESS_SIZE]; /* the hub's address that was dialed, as text */
+	uint32_t after_end_ms;      /* how long after its workers' end it may report that end */
 	struct peer peer;
 };
 
@@ -78,6 +80,8 @@ struct message_welcome {
 	char master_addr[ADDRESS_SIZE];
 	unsigned master_port;
 	unsigned max_restarts;    /* the hub's apply */
+	uint32_t after_end_ms;    /* the longest of all nodes' */
+	uint32_t port_wait_ms;    /* the hub's, before a restart */
 	bool agent_store;         /* the hub's launcher hosts the store at that address */
 	const unsigned *nproc;    /* of each node */
 	const struct peer *peers; /* of each node */
@@ -99,9 +103,10 @@ struct message_refused {
 struct message_start {
 	unsigned attempt, master_port;
 	/* The phases by which all nodes are checked before their workers start, as daemon/check
-	 * numbers them, and the port of the hub's store where they meet; 0 and 0: none. */
-	unsigned checks, check_port;
-	uint64_t job_ms; /* when the job has started, by the hub's CLOCK_REALTIME */
+	 * numbers them; 0: none. */
+	unsigned checks;
+	uint32_t gate_ms; /* how long the gate among them may take */
+	uint64_t job_ms;  /* when the job has started, by the hub's CLOCK_REALTIME */
 };
 
 /* A failed worker's evidence. */
@@ -175,6 +180,24 @@ struct message_bundle {
 	char text[MESSAGE_TEXT_SIZE]; /* what it has found, or why there is nothing */
 };
 
+/* What nodes and node rank 0 tell each other while all are checked. */
+enum check_word {
+	CHECK_SAYS, /* node: what the others want to know while they measure */
+	CHECK_ALL,  /* node rank 0: what all have said */
+	CHECK_TOLD, /* node: what it has measured, or why it could not */
+	CHECK_NEXT, /* node rank 0: measure this phase now */
+	CHECK_WORDS,
+};
+
+struct message_check {
+	unsigned attempt;
+	unsigned phase; /* as daemon/check numbers them */
+	enum check_word word;
+	const char *at; /* bytes; where it was decoded: in the message */
+	size_t len;     /* 0 to MESSAGE_CHECK_MAX */
+};
+enum { MESSAGE_CHECK_MAX = 512 << 10, CHECK_PHASE_MAX = 31 };
+
 struct message_step {
 	unsigned attempt;
 	uint64_t step;
@@ -205,6 +228,7 @@ struct message {
 		struct message_look look;
 		struct message_hang hang;
 		struct message_bundle bundle;
+		struct message_check check;
 		struct message_step step;
 	};
 };

@@ -117,6 +117,18 @@ uint64_t party_left_ms(const struct party *p, uint64_t until_ms)
 	return until_ms > now ? until_ms - now : 0;
 }
 
+struct address party_own_address(const struct link *l)
+{
+	struct address at = { 0 };
+	socklen_t len = sizeof at;
+	uv_os_fd_t fd;
+
+	if (!l->tcp || uv_fileno((const uv_handle_t *)l->tcp, &fd) < 0 ||
+		getsockname(fd, &at.any, &len) < 0)
+		return (struct address){ 0 };
+	return at;
+}
+
 void party_send(struct link *to, const struct message *m)
 {
 	struct wire_out w = { 0 };
@@ -140,6 +152,7 @@ void party_introduce(const struct party *p, struct link *hub)
 			.run_hash = message_hash(c->run_id),
 			.job_hash = message_hash(c->job),
 			.version = LAUNCHD_VERSION,
+			.after_end_ms = (uint32_t)c->after_end_ms,
 			.peer = c->peer,
 		},
 	};

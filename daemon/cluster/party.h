@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "common/address.h"
 #include "common/notes.h"
 #include "daemon/cluster/config.h"
 #include "daemon/job/job.h"
@@ -19,6 +20,7 @@ struct beat;
 struct bus;
 struct failure;
 struct message_bundle;
+struct message_check;
 struct message_hang;
 struct message_look;
 struct message_status;
@@ -39,8 +41,11 @@ struct meeting {
 /* How all nodes are checked before the workers of an attempt start. */
 struct check_call {
 	unsigned phases;  /* as daemon/check numbers them; 0: they are not */
-	const char *host; /* of the store where the checks of all nodes meet, as text */
-	unsigned port;    /* 0: there is none, as this node is the only one */
+	uint64_t gate_ms; /* how long the gate among them may take */
+	bool together;    /* false: this node is the only one */
+	/* This node's address on the way to node rank 0, and node rank 0's from here. Loopback:
+	 * they lead to this host. */
+	struct address own, hub;
 };
 
 struct member_events {
@@ -56,6 +61,9 @@ struct member_events {
 	/* Right before `start`. Where the nodes are checked no worker may start before `checked`
 	 * or, on node rank 0, before the owner calls member_checked(). Borrowed. May be NULL. */
 	void (*check)(void *owner, const struct check_call *c);
+	/* A word of the check: from node rank 0, or there of another node; borrowed, and from
+	 * another host. May be NULL. */
+	void (*check_word)(void *owner, unsigned node, const struct message_check *m);
 	/* Other nodes: the workers may start. May be NULL. */
 	void (*checked)(void *owner);
 	void (*over)(void *owner, const struct job_end *end);
@@ -135,6 +143,9 @@ bool party_overslept(const struct party *p, uint64_t overdue_ms);
 
 /* How long is left until then: uv_now(). */
 uint64_t party_left_ms(const struct party *p, uint64_t until_ms);
+
+/* The address of this host that a link has; none: it has no connection by TCP now. */
+struct address party_own_address(const struct link *l);
 
 /* Sends it; a link that is lost reports that by its on_closed. */
 void party_send(struct link *to, const struct message *m);

@@ -71,6 +71,14 @@ bool sight_clock(
 	return true;
 }
 
+struct address sight_address(const struct member *m, unsigned node)
+{
+	const struct job *j = job_of(m);
+
+	return j && node < j->nnodes && m->hub.peers[node] ? m->hub.peers[node]->link.peer_address :
+							     (struct address){ 0 };
+}
+
 size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room)
 {
 	const struct job *j = job_of(m);

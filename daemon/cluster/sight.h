@@ -46,6 +46,9 @@ struct node_sight {
 bool sight_clock(
 	const struct member *m, unsigned node, int64_t *ret_offset_ns, uint64_t *ret_error_ns);
 
+/* Node rank 0: from where another node's launcher has come. None: it is not known. */
+struct address sight_address(const struct member *m, unsigned node);
+
 /* Node rank 0: all nodes, by node rank; ret has room for those of the job. How many; 0 elsewhere.
  */
 size_t sight_nodes(const struct member *m, struct node_sight *ret, size_t room);

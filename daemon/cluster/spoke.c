@@ -284,6 +284,8 @@ static void on_welcome(struct spoke *s, const struct message *m)
 	limit(s, uv_now(p->loop) + p->config->node_timeout_ms + moment_ms(s));
 	s->node = w->node_rank;
 	s->max_restarts = w->max_restarts;
+	s->after_end_ms = w->after_end_ms;
+	s->port_wait_ms = w->port_wait_ms;
 	met = (struct meeting){
 		.node_rank = w->node_rank,
 		.nnodes = w->nnodes,
@@ -359,12 +361,12 @@ static bool may_restart(const struct spoke *s)
 }
 
 /* The hub waits for the slowest node (limit_ms() in hub_act.c), and then no longer than the longest
- * pause before an attempt; our node timeout covers the network. */
+ * pause before an attempt and its wait for the master port; our node timeout covers the network. */
 static uint64_t limit_ms(const struct spoke *s)
 {
-	return s->stop_grace_ms + STOP_REST_MS + s->party->config->after_end_ms +
-		s->link->peer_timeout_ms + s->party->config->node_timeout_ms +
-		(may_restart(s) ? RESTART_DELAY_MAX_MS : 0);
+	return s->stop_grace_ms + STOP_REST_MS + s->after_end_ms + s->link->peer_timeout_ms +
+		s->party->config->node_timeout_ms +
+		(may_restart(s) ? RESTART_DELAY_MAX_MS + s->port_wait_ms : 0);
 }
 
 /* The hub beats, but hangs, or is another program: it is considered lost. */
@@ -438,16 +440,14 @@ static void on_stop(struct spoke *s, const struct message *m)
 	s->party->on->stop(s->party->owner, &stop);
 }
 
-/* The store of the check is where this node's launcher has reached node rank 0's. */
 static void tell_check(const struct spoke *s, const struct message_start *start)
 {
-	const struct address *hub = &s->link->peer_address;
-	char host[ADDRESS_TEXT], scoped[ADDRESS_TEXT + 16];
-	const struct check_call c = { start->checks, scoped, start->check_port };
-	unsigned scope = hub->any.sa_family == AF_INET6 ? hub->v6.sin6_scope_id : 0;
+	const struct check_call c = { .phases = start->checks,
+		.gate_ms = start->gate_ms,
+		.together = true,
+		.own = party_own_address(s->link),
+		.hub = s->link->peer_address };
 
-	address_host_text(hub, host);
-	(void)snprintf(scoped, sizeof scoped, scope ? "%s%%%u" : "%s", host, scope);
 	if (s->party->on->check)
 		s->party->on->check(s->party->owner, &c);
 }
@@ -484,6 +484,12 @@ static void on_checked(struct spoke *s, const struct message *m)
 {
 	if (m->checked == s->attempt && s->party->on->checked)
 		s->party->on->checked(s->party->owner);
+}
+
+static void hear_check_word(struct spoke *s, const struct message *m)
+{
+	if (m->check.attempt == s->attempt && s->party->on->check_word)
+		s->party->on->check_word(s->party->owner, 0, &m->check);
 }
 
 static void on_signal(struct spoke *s, const struct message *m)
@@ -533,6 +539,7 @@ static const struct {
 	[MESSAGE_REFUSED] = { on_refusal, BEFORE_RUNNING },
 	[MESSAGE_START] = { on_start, IN_READY | IN_ENDED },
 	[MESSAGE_STOP] = { on_stop, IN_RUNNING | IN_ENDED },
+	[MESSAGE_CHECK] = { hear_check_word, IN_RUNNING },
 	[MESSAGE_CHECKED] = { on_checked, IN_RUNNING },
 	[MESSAGE_SIGNAL] = { on_signal, BEFORE_OVER },
 	[MESSAGE_QUERY] = { on_query, IN_READY | IN_RUNNING | IN_ENDED },

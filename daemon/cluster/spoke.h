@@ -48,8 +48,10 @@ struct spoke {
 	struct cause told;   /* why the hub had the attempt stopped, on our clock; NONE: not yet */
 	struct cause lost;   /* the hub was lost; CAUSE_NONE: it was not */
 	uint64_t stop_grace_ms; /* of the first stop that the hub ordered; else our own */
-	uint64_t overdue_ms;    /* when the hub must have said what follows; uv_now() */
-	struct credit credit;   /* for this node's lines */
+	/* the longest of all nodes', and node rank 0's */
+	uint32_t after_end_ms, port_wait_ms;
+	uint64_t overdue_ms;  /* when the hub must have said what follows; uv_now() */
+	struct credit credit; /* for this node's lines */
 	enum spoke_state state;
 	unsigned node; /* this one's rank, once it is in the job */
 	unsigned attempt, max_restarts;

@@ -148,11 +148,8 @@ static void on_end(struct helper *h, bool succeeded)
 static void on_closed(struct helper *h)
 {
 	const struct post_attempt *p = h->owner;
-	struct survivor left[SURVIVORS_MAX];
-	unsigned count = 0;
 
-	(void)tree_end_all(NULL, NULL, left, &count);
-	if (count > 0)
+	if (tree_end_soon(TREE_PATIENCE_MS) > 0)
 		bus_note(p->bus, NOTE_WARNING,
 			"a process of --post-attempt can't be ended: it hangs in the kernel");
 	p->on_over(p->owner);

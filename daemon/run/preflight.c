@@ -2,37 +2,100 @@
 #include "daemon/run/preflight.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/fd.h"
+#include "common/num.h"
 #include "common/sm.h"
 #include "common/text.h"
+#include "common/monotonic.h"
 #include "daemon/check/phases.h"
+#include "daemon/cluster/message.h"
 #include "daemon/cluster/sight.h"
 #include "daemon/job/phrases.h"
 #include "daemon/observe/bus.h"
 #include "daemon/output/front.h"
+#include "daemon/run/check_words.h"
 #include "daemon/run/state.h"
 #include "daemon/workers/tree.h"
 
-enum { BAD_SHOWN = 16, DOUBTS_SHOWN = 4 };
-
 static const struct sm_state states[PREFLIGHT_STATES] = {
-	[PREFLIGHT_IDLE] = { "idle", SM_TO(PREFLIGHT_ASKING) | SM_TO(PREFLIGHT_WAITING) },
-	/* idle: it could not be started, and there is no other node */
-	[PREFLIGHT_ASKING] = { "asking", SM_TO(PREFLIGHT_WAITING) | SM_TO(PREFLIGHT_ENDING) },
-	[PREFLIGHT_WAITING] = { "waiting", SM_TO(PREFLIGHT_ENDING) },
+	[PREFLIGHT_IDLE] = { "idle", SM_TO(PREFLIGHT_ASKING) },
+	[PREFLIGHT_ASKING] = { "asking",
+		SM_TO(PREFLIGHT_WAITING) | SM_TO(PREFLIGHT_JUDGING) | SM_TO(PREFLIGHT_ENDING) },
+	[PREFLIGHT_WAITING] = { "waiting",
+		SM_TO(PREFLIGHT_ASKING) | SM_TO(PREFLIGHT_JUDGING) | SM_TO(PREFLIGHT_ENDING) },
+	[PREFLIGHT_JUDGING] = { "judging", SM_TO(PREFLIGHT_ASKING) | SM_TO(PREFLIGHT_ENDING) },
 	[PREFLIGHT_ENDING] = { "ending", SM_TO(PREFLIGHT_IDLE) },
 };
 const struct sm preflight_life = { "preflight", states, PREFLIGHT_STATES };
 
-static void over(struct run *r);
-
-static bool has_found_gpus(const struct helper *h)
+static struct checkup_told *told_of(const struct preflight *p)
 {
-	return h->answer && ((const struct checkup_answer *)h->answer)->gpus;
+	return (struct checkup_told *)p->measurer.answer;
+}
+
+static struct checkup_times preflight_times(const struct preflight *p, unsigned phase)
+{
+	return checkup_times(&p->input, phases[phase], phase == phases_lowest(p->call.phases));
+}
+
+/* How much is left of a limit that counts from the phase's beginning. */
+static uint64_t preflight_left_ms(const struct run *r, uint64_t limit_ms)
+{
+	uint64_t spent = uv_now(&r->loop) - r->preflight.phase_ms;
+
+	return spent < limit_ms ? limit_ms - spent : 1;
+}
+
+void preflight_forget(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+
+	check_round_done(&p->round);
+	free(p->verdict);
+	free(p->absent);
+	p->verdict = NULL;
+	p->absent = NULL;
+}
+
+/* What has left the child's process group is this process's child by now. */
+static void preflight_over(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+
+	if (p->measurer.state != HELPER_NONE || p->judge.state != HELPER_NONE || p->handles > 0)
+		return;
+	fd_closep(&p->talk[0]);
+	fd_closep(&p->talk[1]);
+	preflight_forget(r);
+	progress_hide(&r->progress);
+	if (tree_end_soon(preflight_left_ms(r, preflight_times(p, p->phase).judged)) > 0)
+		bus_note(r->in->bus, NOTE_WARNING,
+			"a process of the check of this node can't be ended: it hangs in the kernel");
+	p->state = sm_go(&preflight_life, p->state, PREFLIGHT_IDLE);
+	p->on_over(r);
+}
+
+static void on_preflight_handle_closed(uv_handle_t *h)
+{
+	struct run *r = h->data;
+
+	r->preflight.handles--;
+	preflight_over(r);
+}
+
+static void measurer_close(struct preflight *p)
+{
+	p->gpus |= p->measurer.answer && told_of(p)->gpus;
+	helper_close(&p->measurer);
 }
 
 static void preflight_goto(struct run *r, enum preflight_state next)
@@ -40,366 +103,521 @@ static void preflight_goto(struct run *r, enum preflight_state next)
 	struct preflight *p = &r->preflight;
 
 	p->state = sm_go(&preflight_life, p->state, next);
-	if (next == PREFLIGHT_WAITING || next == PREFLIGHT_ENDING) {
-		p->gpus |= has_found_gpus(&p->helper);
-		helper_close(&p->helper);
+	if (next == PREFLIGHT_JUDGING) {
+		(void)uv_timer_stop(&p->clock);
+		(void)uv_timer_stop(&p->meeting);
+		measurer_close(p);
+	} else if (next == PREFLIGHT_ENDING) {
+		measurer_close(p);
+		helper_close(&p->judge);
+		if (p->talk[0] >= 0)
+			uv_close((uv_handle_t *)&p->heard, on_preflight_handle_closed);
+		uv_close((uv_handle_t *)&p->clock, on_preflight_handle_closed);
+		uv_close((uv_handle_t *)&p->meeting, on_preflight_handle_closed);
 	}
-	if (next == PREFLIGHT_ENDING && p->helper.state == HELPER_NONE)
-		over(r);
 }
-
-/* What has left the child's process group is this process's child by now. */
-static void over(struct run *r)
-{
-	struct survivor left[SURVIVORS_MAX];
-	unsigned count = 0;
-
-	progress_hide(&r->progress);
-	(void)tree_end_all(NULL, NULL, left, &count);
-	if (count > 0)
-		bus_note(r->in->bus, NOTE_WARNING,
-			"a process of the check of this node can't be ended: it hangs in the kernel");
-	r->preflight.state = sm_go(&preflight_life, r->preflight.state, PREFLIGHT_IDLE);
-	r->preflight.on_over(r);
-}
-
-/* --- the child --- */
-
-static void work(struct helper *h)
-{
-	const struct run *r = h->owner;
-	struct failure why = { 0 };
-
-	if (checkup_run(&r->preflight.input, (struct checkup_answer *)h->answer, &why) < 0)
-		helper_fail(h, "%s", why.text);
-}
-
-/* --- what came of it, on node rank 0 or alone --- */
 
 /* Whether this node judges: node rank 0, or one that is checked without the others. */
 static bool judges(const struct run *r)
 {
-	return r->preflight.port == 0 || r->plan->node_rank == 0;
+	return !r->preflight.call.together || r->plan->node_rank == 0;
 }
 
-/* As the user numbers it: a node that is alone in its check may have any rank. */
-static unsigned rank_of(const struct run *r, unsigned node)
-{
-	return r->preflight.port == 0 ? r->plan->node_rank : node;
-}
-
-static const char *host_of(const struct run *r, unsigned node)
-{
-	return r->preflight.input.hosts ? r->preflight.input.hosts[node] : r->in->hostname;
-}
-
-static void name_add(const struct run *r, unsigned node, struct text *out)
-{
-	node_name_add(out, rank_of(r, node), host_of(r, node));
-}
-
-static void say_bad(const struct run *r, unsigned node, const struct checkup_node *n)
-{
-	struct text t = { 0 };
-
-	name_add(r, node, &t);
-	text_add(&t, " is bad: ");
-	finding_add(&t, &n->reason);
-	if (n->bad > 1)
-		text_printf(&t, " (and %u more)", n->bad - 1);
-	bus_note(r->in->bus, NOTE_WARNING, text_string(&t));
-	text_done(&t);
-}
-
-/* Several launchers of one host have found one bad host. */
-static bool is_listed(const struct text *list, const char *host)
-{
-	size_t len = strlen(host);
-
-	for (const char *at = text_string(list); *at;) {
-		size_t one = strcspn(at, ",");
-
-		if (one == len && strncmp(at, host, len) == 0)
-			return true;
-		at += one + (at[one] == ',');
-	}
-	return false;
-}
-
-static void exclude(struct text *list, const char *host)
-{
-	if (*host && !is_listed(list, host))
-		text_printf(list, "%s%s", list->len ? "," : "", host);
-}
-
-static void keep_first(struct run *r, unsigned node, const struct checkup_node *n)
+static void take_verdict(struct run *r)
 {
 	struct preflight *p = &r->preflight;
-	struct text t = { 0 };
 
-	finding_add(&t, &n->reason);
-	p->node = node;
-	(void)snprintf(p->host, sizeof p->host, "%s", host_of(r, node));
-	text_fit(p->reason, sizeof p->reason, text_string(&t));
-	text_done(&t);
-}
+	const struct check_words words = { .bus = r->in->bus,
+		.arena = r->in->arena,
+		.input = &p->input,
+		.phases = p->call.phases,
+		.node_rank = r->plan->node_rank,
+		.nnodes = r->plan->nnodes,
+		.hostname = r->in->hostname,
+		.began_ns = p->began_ns,
+		.together = p->call.together,
+		.bad = &p->worst };
 
-/* How many are bad; says which. */
-static unsigned take_bad(struct run *r, const struct checkup_answer *a)
-{
-	struct text list = { 0 };
-	unsigned count = 0;
-	char more[64];
-
-	for (unsigned i = 0; i < r->preflight.input.nnodes; i++) {
-		if (a->node[i].health != HEALTH_BAD)
-			continue;
-		if (count == 0)
-			keep_first(r, i, &a->node[i]);
-		if (count++ < BAD_SHOWN)
-			say_bad(r, i, &a->node[i]);
-		exclude(&list, host_of(r, i));
-	}
-	if (count > BAD_SHOWN) {
-		(void)snprintf(more, sizeof more, "%u more nodes are bad", count - BAD_SHOWN);
-		bus_note(r->in->bus, NOTE_WARNING, more);
-	}
-	if (count > 0)
-		r->preflight.exclude = arena_strdup(r->in->arena, text_string(&list));
-	text_done(&list);
-	return count;
-}
-
-static void doubt_add(const struct run *r, const struct checkup_doubt *d, struct text *out)
-{
-	if (d->nodes == 1)
-		name_add(r, d->first, out);
-	else
-		text_printf(out, "%u nodes", d->nodes);
-	text_add(out, ": ");
-	finding_add(out, &d->finding);
-}
-
-static void doubts_add(const struct run *r, const struct checkup_answer *a, struct text *out)
-{
-	unsigned shown = a->doubts < DOUBTS_SHOWN ? a->doubts : DOUBTS_SHOWN;
-
-	for (unsigned i = 0; i < shown; i++) {
-		text_add(out, i ? "; " : "; unknown: ");
-		doubt_add(r, &a->doubt[i], out);
-	}
-	if (a->doubts + a->doubts_left_out > shown)
-		text_printf(out, "; %u more", a->doubts + a->doubts_left_out - shown);
-}
-
-static void tell_ended(const struct run *r, const struct checkup_answer *a, unsigned bad)
-{
-	unsigned unknown = 0;
-
-	for (unsigned i = 0; i < r->preflight.input.nnodes; i++)
-		unknown += a->judged == 0 || a->node[i].health == HEALTH_UNKNOWN ? 1 : 0;
-	bus_emit(r->in->bus,
-		&(struct event){
-			.kind = EVENT_CHECK_ENDED,
-			.check_ended = { r->attempt.number, r->preflight.input.nnodes, bad, unknown,
-				uv_hrtime() - r->preflight.began_ns, r->preflight.exclude },
-		});
-}
-
-/* One line for all that is not bad. */
-static void say_rest(const struct run *r, const struct checkup_answer *a, unsigned bad)
-{
-	const struct preflight *p = &r->preflight;
-	unsigned nnodes = p->input.nnodes;
-	struct text t = { 0 };
-
-	text_printf(&t, "checked %u node%s (", nnodes, nnodes == 1 ? "" : "s");
-	phases_add(&t, p->wanted);
-	text_add(&t, ") in ");
-	span_add(&t, p->began_ns, uv_hrtime());
-	if (bad)
-		text_printf(&t, ": %u bad", bad);
-	else
-		text_add(&t, a->doubts ? ": none is bad" : ": all good");
-	doubts_add(r, a, &t);
-	if (p->port == 0 && r->plan->nnodes > 1)
-		text_add(&t, "; without the other nodes' launchers each node is checked alone");
-	bus_note(r->in->bus,
-		a->mute                                                     ? NOTE_WARNING :
-			p->wanted == 1U << PHASE_GATE && !bad && !a->doubts ? NOTE_VERBOSE :
-									      NOTE_INFO,
-		text_string(&t));
-	text_done(&t);
-}
-
-/* The child could not carry it out, or not to its end. */
-static void say_unable(const struct run *r, const char *step)
-{
-	const struct preflight *p = &r->preflight;
-	struct text t = { 0 };
-
-	text_add(&t,
-		judges(r) && p->input.nnodes > 1 ? "the check of the nodes did not end: " :
-						   "this node could not be checked: ");
-	helper_explain(&p->helper, step, &t);
-	bus_note(r->in->bus, NOTE_WARNING, text_string(&t));
-	text_done(&t);
-}
-
-static const char *step_of(const struct preflight *p)
-{
-	unsigned step = p->helper.answer->step;
-
-	return step > 0 && step <= PHASE_IDS ? phases[step - 1]->name : "the check's start";
-}
-
-static void take_verdict(struct run *r, struct checkup_answer *a)
-{
-	struct preflight *p = &r->preflight;
-	unsigned bad;
-
-	checkup_trust(a, p->input.nnodes);
-	bad = take_bad(r, a);
-	if (a->judged > 0)
-		say_rest(r, a, bad);
-	p->bad = bad > 0 && p->input.stop;
-	tell_ended(r, a, bad);
-}
-
-static void on_end(struct helper *h, bool succeeded)
-{
-	struct run *r = h->owner;
-
-	if (!succeeded)
-		say_unable(r, step_of(&r->preflight));
-	if (!judges(r)) {
-		preflight_goto(r, r->preflight.released ? PREFLIGHT_ENDING : PREFLIGHT_WAITING);
-		return;
-	}
-	take_verdict(r, (struct checkup_answer *)h->answer);
+	p->bad = check_words_verdict(&words, p->verdict) > 0 && r->plan->stop_for_bad_node;
 	preflight_goto(r, PREFLIGHT_ENDING);
 }
 
-static void on_closed(struct helper *h)
+/* --- node rank 0: all nodes --- */
+
+static void begin_phase(struct run *r, unsigned phase);
+
+static void next_phase(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+	unsigned rest = p->call.phases & ~((2U << p->phase) - 1);
+
+	if (rest == 0 || p->verdict->over) {
+		take_verdict(r);
+		return;
+	}
+	p->called_ms = uv_now(&r->loop);
+	if (p->call.together)
+		member_check(&r->member,
+			&(struct message_check){ .attempt = r->attempt.number,
+				.phase = phases_lowest(rest),
+				.word = CHECK_NEXT });
+	if (check_round_begin(&p->round, p->input.nnodes, p->absent) < 0) {
+		check_words_unable(
+			r->in->bus, "the check of the nodes did not end", "out of memory");
+		take_verdict(r);
+		return;
+	}
+	begin_phase(r, phases_lowest(rest));
+}
+
+static void judge_work(struct helper *h)
+{
+	const struct run *r = h->owner;
+	const struct preflight *p = &r->preflight;
+	struct checkup_verdict *v = (struct checkup_verdict *)h->answer;
+	const char **told = calloc(p->input.nnodes, sizeof *told);
+
+	for (unsigned i = 0; told && i < p->input.nnodes; i++)
+		told[i] = check_round_told(&p->round, i);
+	if (!told)
+		helper_fail(h, "out of memory");
+	memcpy((char *)v + sizeof v->helper, (char *)p->verdict + sizeof v->helper,
+		checkup_verdict_size(p->input.nnodes) - sizeof v->helper);
+	checkup_judge(&p->input, phases[p->phase], told, p->absent, r->plan->stop_for_bad_node, v);
+}
+
+static void on_judged(struct helper *h, bool succeeded)
+{
+	struct run *r = h->owner;
+	struct preflight *p = &r->preflight;
+	struct text why = { 0 };
+
+	if (succeeded) {
+		memcpy(p->verdict, h->answer, checkup_verdict_size(p->input.nnodes));
+		checkup_trust(p->verdict, p->input.nnodes);
+	} else {
+		helper_explain(h, "the judgement", &why);
+		check_words_unable(
+			r->in->bus, "the check of the nodes did not end", text_string(&why));
+		text_done(&why);
+	}
+	helper_close(h);
+	if (succeeded)
+		next_phase(r);
+	else
+		take_verdict(r);
+}
+
+static void on_helper_closed(struct helper *h);
+
+static void judge_now(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+	int rc;
+
+	preflight_goto(r, PREFLIGHT_JUDGING);
+	p->judge = (struct helper){
+		.work = judge_work,
+		.on_end = on_judged,
+		.on_closed = on_helper_closed,
+		.owner = r,
+		.name = "node-judge",
+		.argv = r->in->member->argv,
+		.group = true,
+	};
+	rc = helper_start(&p->judge, &r->loop, checkup_verdict_size(p->input.nnodes),
+		preflight_left_ms(r, preflight_times(p, p->phase).judged));
+	if (rc == 0)
+		return;
+	check_words_unable(
+		r->in->bus, "the check of the nodes did not end: no process", strerror(-rc));
+	take_verdict(r);
+}
+
+static void preflight_hand_over(struct preflight *p, const char *all, size_t len)
+{
+	if (p->measurer.state == HELPER_RUNNING && !told_of(p)->room.answered)
+		(void)meet_answer(&told_of(p)->room, p->talk[0], all, len);
+}
+
+static void answer_all(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+	struct text all = { 0 };
+
+	p->round.answered = true;
+	check_round_lines(&p->round, &all);
+	if (all.len <= MESSAGE_CHECK_MAX) {
+		member_check(&r->member,
+			&(struct message_check){ r->attempt.number, p->phase, CHECK_ALL,
+				text_string(&all), all.len });
+		preflight_hand_over(p, text_string(&all), all.len);
+	}
+	text_done(&all);
+}
+
+/* Somebody has said or told something, or this node has begun. */
+static void consider(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+
+	if (p->state != PREFLIGHT_ASKING && p->state != PREFLIGHT_WAITING)
+		return;
+	if (phases[p->phase]->meet_ms > 0 && p->call.together && !p->round.answered &&
+		check_round_is_said(&p->round))
+		answer_all(r);
+	if (check_round_is_told(&p->round))
+		judge_now(r);
+}
+
+static void on_awaited(uv_timer_t *t)
+{
+	judge_now(t->data);
+}
+
+static void on_meeting_over(uv_timer_t *t)
+{
+	struct run *r = t->data;
+
+	if (!r->preflight.round.answered)
+		answer_all(r);
+}
+
+/* --- this node --- */
+
+static void preflight_say_line(struct run *r, const char *line)
+{
+	struct preflight *p = &r->preflight;
+
+	p->said = true;
+	if (p->verdict)
+		check_round_say(&p->round, p->input.node, line, strlen(line));
+	else
+		member_check(&r->member,
+			&(struct message_check){
+				r->attempt.number, p->phase, CHECK_SAYS, line, strlen(line) });
+}
+
+static void preflight_tell(struct run *r, const char *at, size_t len)
+{
+	struct preflight *p = &r->preflight;
+
+	p->told = true;
+	preflight_goto(r, PREFLIGHT_WAITING);
+	if (p->verdict)
+		check_round_tell(&p->round, p->input.node, at, len);
+	else
+		member_check(&r->member,
+			&(struct message_check){
+				r->attempt.number, p->phase, CHECK_TOLD, at, len });
+}
+
+static void preflight_tell_failure(struct run *r, const char *why)
+{
+	struct text t = { 0 };
+
+	check_words_unable(r->in->bus, "this node could not be checked", why);
+	text_printf(&t, "%c%s", TOLD_FAILED, why);
+	preflight_tell(r, text_string(&t), t.len);
+	text_done(&t);
+}
+
+/* What the child has left, which it may still write. */
+static void look_at_measurer(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+	char line[MEET_LINE_MAX];
+
+	if (!p->measurer.answer || p->told)
+		return;
+	if (told_of(p)->room.said && !p->said) {
+		(void)snprintf(line, sizeof line, "%.*s", MEET_LINE_MAX - 1, told_of(p)->room.line);
+		preflight_say_line(r, line);
+	}
+	if (told_of(p)->len > 0 && told_of(p)->len <= TOLD_MAX)
+		preflight_tell(r, told_of(p)->text, told_of(p)->len);
+	if (p->verdict)
+		consider(r);
+}
+
+static void on_heard(uv_poll_t *h, int status, int events)
+{
+	struct run *r = h->data;
+	char bytes[64];
+
+	(void)status, (void)events;
+	while (read(r->preflight.talk[0], bytes, sizeof bytes) > 0)
+		;
+	look_at_measurer(r);
+}
+
+static void on_measured(struct helper *h, bool succeeded)
+{
+	struct run *r = h->owner;
+	struct preflight *p = &r->preflight;
+	struct text why = { 0 };
+
+	look_at_measurer(r);
+	if (!p->told && p->state == PREFLIGHT_ASKING) {
+		if (succeeded)
+			text_add(&why, "its process ended early");
+		else
+			helper_explain(h, "the check", &why);
+		preflight_tell_failure(r, text_string(&why));
+		text_done(&why);
+	}
+	measurer_close(p);
+	if (p->verdict)
+		consider(r);
+}
+
+static void measure_work(struct helper *h)
+{
+	const struct run *r = h->owner;
+	const struct preflight *p = &r->preflight;
+	const struct phase *phase = phases[p->phase];
+	struct checkup_told *ret = (struct checkup_told *)h->answer;
+	const struct meet meet = { .room = &ret->room, .fd = STDIN_FILENO };
+	struct phase_input in = p->input;
+
+	in.meet = p->call.together ? &meet : NULL;
+	in.ret_gpus = &ret->gpus;
+	checkup_measure(&in, phase, ret);
+	meet_ring(STDIN_FILENO);
+	while (phase->serves && in.meet && in.node == 0)
+		(void)pause();
+}
+
+static void measure_now(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+	struct checkup_times times = preflight_times(p, p->phase);
+	int rc = p->talk[1] < 0 ? -EMFILE : 0;
+
+	p->due = false;
+	p->input.until_ms = monotonic_ms() + (int64_t)preflight_left_ms(r, times.measure);
+	p->measurer = (struct helper){
+		.work = measure_work,
+		.on_end = on_measured,
+		.on_closed = on_helper_closed,
+		.owner = r,
+		.name = "node-check",
+		.argv = r->in->member->argv,
+		.input = p->talk[1],
+		.group = true,
+	};
+	if (rc == 0)
+		rc = helper_start(&p->measurer, &r->loop, sizeof(struct checkup_told),
+			preflight_left_ms(r, times.killed));
+	if (rc < 0)
+		preflight_tell_failure(r, strerror(-rc));
+}
+
+static void on_helper_closed(struct helper *h)
 {
 	struct run *r = h->owner;
 
 	if (r->preflight.state == PREFLIGHT_ENDING)
-		over(r);
+		preflight_over(r);
+	else if (r->preflight.due && r->preflight.measurer.state == HELPER_NONE)
+		measure_now(r);
+	if (r->preflight.verdict)
+		consider(r);
+}
+
+static void begin_phase(struct run *r, unsigned phase)
+{
+	struct preflight *p = &r->preflight;
+
+	uv_update_time(&r->loop);
+	if (p->state != PREFLIGHT_ASKING)
+		preflight_goto(r, PREFLIGHT_ASKING);
+	p->phase = phase;
+	p->phase_ms = phases[phase]->strict ? p->called_ms : uv_now(&r->loop);
+	p->said = p->told = false;
+	p->due = true;
+	if (p->verdict)
+		(void)uv_timer_start(&p->clock, on_awaited,
+			preflight_left_ms(r, preflight_times(p, phase).awaited), 0);
+	if (p->verdict && p->call.together && phases[phase]->meet_ms > 0)
+		(void)uv_timer_start(&p->meeting, on_meeting_over, phases[phase]->meet_ms, 0);
+	if (p->measurer.state == HELPER_NONE)
+		measure_now(r);
+	else
+		measurer_close(p); /* it is late, and the next phase begins when it has gone */
+	if (p->verdict)
+		consider(r);
 }
 
 /* --- its beginning --- */
 
-static bool take_names(struct run *r, struct checkup_input *in)
+/* Node rank 0's, of all nodes. */
+static bool take_names(struct run *r, struct phase_input *in)
 {
 	struct arena *a = &r->end->memory; /* of the attempt */
 	struct node_sight *seen = arena_alloc(a, in->nnodes * sizeof *seen);
 	const char **hosts = arena_alloc(a, in->nnodes * sizeof *hosts);
 	struct phase_clock *clocks = arena_alloc(a, in->nnodes * sizeof *clocks);
-	bool *absent = arena_alloc(a, in->nnodes * sizeof *absent);
+	struct address *addresses = arena_alloc(a, in->nnodes * sizeof *addresses);
 	size_t count;
 
-	if (!seen || !hosts || !clocks || !absent)
+	if (!seen || !hosts || !clocks || !addresses)
 		return false;
 	count = sight_nodes(&r->member, seen, in->nnodes);
 	for (unsigned i = 0; i < in->nnodes; i++) {
 		hosts[i] = i < count ? seen[i].name : "";
-		absent[i] = i >= count || seen[i].state != NODE_JOINED;
 		clocks[i] = (struct phase_clock){ .known = i == 0 };
 		if (i > 0)
 			clocks[i].known = sight_clock(
 				&r->member, i, &clocks[i].offset_ns, &clocks[i].error_ns);
+		addresses[i] = sight_address(&r->member, i);
 	}
 	in->hosts = hosts;
 	in->clocks = clocks;
-	in->absent = absent;
+	in->addresses = addresses;
 	return true;
 }
 
-static int start_child(struct run *r)
+static void open_talk(struct run *r)
 {
 	struct preflight *p = &r->preflight;
-	struct checkup_input *in = &p->input;
 
-	*in = (struct checkup_input){
+	(void)uv_timer_init(&r->loop, &p->clock); /* can't fail */
+	(void)uv_timer_init(&r->loop, &p->meeting);
+	p->clock.data = p->meeting.data = p->heard.data = r;
+	p->handles = 2;
+	p->talk[0] = p->talk[1] = -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, p->talk) < 0)
+		return;
+	if (uv_poll_init(&r->loop, &p->heard, p->talk[0]) < 0) {
+		fd_closep(&p->talk[0]);
+		fd_closep(&p->talk[1]);
+		return;
+	}
+	p->handles++;
+	(void)uv_poll_start(&p->heard, UV_READABLE, on_heard); /* a new watch: can't fail */
+}
+
+static void make_input(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+
+	p->input = (struct phase_input){
 		.settings = r->in->settings,
 		.env = plan_check_env(r->plan, &r->end->memory),
-		.phases = phases,
-		.wanted = p->wanted,
-		.stop = r->plan->stop_for_bad_node,
 		.attempt = r->attempt.number,
+		.node = p->call.together ? r->plan->node_rank : 0,
+		.nnodes = p->call.together ? r->plan->nnodes : 1,
+		.own = p->call.own,
+		.hub = p->call.hub,
+		.gate_ms = p->call.gate_ms,
 		.xids = gpu_watch_xids(&r->gpu_watch),
 		.spaces = space_look_found(&r->spaces),
 		.left = p->left,
 		.left_count = p->left_count,
-		.node = p->port ? r->plan->node_rank : 0,
-		.nnodes = p->port ? r->plan->nnodes : 1,
-		.host = p->address,
-		.port = p->port,
 	};
-	if (p->port && r->plan->node_rank == 0 && !take_names(r, in))
-		return -ENOMEM;
-	p->helper = (struct helper){
-		.work = work,
-		.on_end = on_end,
-		.on_closed = on_closed,
-		.owner = r,
-		.name = "node-check",
-		.argv = r->in->member->argv,
-		.group = true,
-	};
-	return helper_start(&p->helper, &r->loop, checkup_answer_size(in->nnodes),
-		checkup_limit_ms(in->phases, in->wanted, in->settings));
 }
 
-static void say_unstarted(const struct run *r, int rc)
+static uint64_t limit_of_all(const struct preflight *p)
 {
-	struct failure why = { 0 };
-	char text[256];
+	uint64_t ms = 0;
 
-	(void)failure_not_started(&why, rc, "the process that checks this node");
-	(void)snprintf(text, sizeof text, "this node is not checked: %.200s", why.text);
-	bus_note(r->in->bus, NOTE_WARNING, text);
+	for (unsigned i = 0; i < PHASE_IDS; i++)
+		ms += p->call.phases & 1U << i ? preflight_times(p, i).judged : 0;
+	return ms;
 }
 
 void preflight_start(struct run *r)
 {
 	struct preflight *p = &r->preflight;
 	struct text names = { 0 };
-	int rc;
 
 	p->bad = false;
-	p->exclude = NULL;
+	p->worst.exclude = NULL;
 	p->began_ns = uv_hrtime();
-	phases_add(&names, p->wanted);
+	make_input(r);
+	phases_add(&names, p->call.phases);
 	bus_emit(r->in->bus,
 		&(struct event){
 			.kind = EVENT_CHECK_STARTED,
 			.check_started = { r->attempt.number, text_string(&names),
-				checkup_limit_ms(phases, p->wanted, r->in->settings) },
+				limit_of_all(p) },
 		});
 	text_done(&names);
-	rc = start_child(r);
-	if (rc == 0 && r->in->status)
+	if (r->in->status)
 		output_status(r->in->output, "checking nodes before the workers start");
-	if (rc == 0) {
-		preflight_goto(r, PREFLIGHT_ASKING);
+	open_talk(r);
+	preflight_goto(r, PREFLIGHT_ASKING);
+	if (judges(r) && (!p->verdict || (p->call.together && !take_names(r, &p->input)))) {
+		check_words_unable(r->in->bus, "the nodes are not checked", "out of memory");
+		preflight_goto(r, PREFLIGHT_ENDING);
 		return;
 	}
-	say_unstarted(r, rc);
-	preflight_goto(r, PREFLIGHT_WAITING);
-	if (judges(r))
-		preflight_goto(r, PREFLIGHT_ENDING);
+	begin_phase(r, p->phase);
+}
+
+/* Node rank 0: other nodes may be ready before this one. */
+static void expect_nodes(struct run *r)
+{
+	struct preflight *p = &r->preflight;
+	unsigned nnodes = p->call.together ? r->plan->nnodes : 1;
+	struct node_sight *seen = calloc(nnodes, sizeof *seen);
+	size_t count = seen ? sight_nodes(&r->member, seen, nnodes) : 0;
+
+	preflight_forget(r);
+	p->verdict = calloc(1, checkup_verdict_size(nnodes));
+	p->absent = calloc(nnodes, sizeof *p->absent);
+	for (unsigned i = 0; p->absent && i < nnodes; i++)
+		p->absent[i] = p->call.together && (i >= count || seen[i].state != NODE_JOINED);
+	free(seen);
+	if (!p->absent || check_round_begin(&p->round, nnodes, p->absent) < 0) {
+		preflight_forget(r);
+	}
 }
 
 void preflight_call(struct run *r, const struct check_call *c)
 {
 	struct preflight *p = &r->preflight;
 
-	p->wanted = c->phases & ((1U << PHASE_IDS) - 1);
-	p->port = c->port;
+	p->call = *c;
+	p->call.phases &= (1U << PHASE_IDS) - 1;
+	p->phase = phases_lowest(p->call.phases);
+	p->called_ms = uv_now(&r->loop);
 	p->released = false;
-	(void)snprintf(p->address, sizeof p->address, "%s", c->host);
+	if (p->call.phases != 0 && judges(r))
+		expect_nodes(r);
+}
+
+/* A phase that comes before this node is ready becomes its first one. */
+static void measure_next(struct run *r, unsigned phase)
+{
+	struct preflight *p = &r->preflight;
+
+	if (phase >= PHASE_IDS || !(p->call.phases & 1U << phase))
+		return;
+	p->called_ms = uv_now(&r->loop);
+	if (p->state == PREFLIGHT_IDLE)
+		p->phase = phase;
+	else if (p->state != PREFLIGHT_ENDING)
+		begin_phase(r, phase);
+}
+
+void preflight_word(struct run *r, unsigned node, const struct message_check *m)
+{
+	struct preflight *p = &r->preflight;
+
+	if (!p->verdict && m->word == CHECK_NEXT && !judges(r))
+		measure_next(r, m->phase);
+	else if (m->phase != p->phase)
+		return;
+	else if (!p->verdict && m->word == CHECK_ALL)
+		preflight_hand_over(p, m->at, m->len);
+	else if (p->verdict && m->word == CHECK_SAYS)
+		check_round_say(&p->round, node, m->at, m->len);
+	else if (p->verdict && m->word == CHECK_TOLD)
+		check_round_tell(&p->round, node, m->at, m->len);
+	if (p->verdict)
+		consider(r);
 }
 
 void preflight_begin(struct run *r)
@@ -432,7 +650,7 @@ void preflight_left(struct run *r, const struct survivor *left, unsigned count)
 
 bool preflight_is_due(const struct run *r)
 {
-	return r->preflight.wanted != 0 && !r->preflight.released;
+	return r->preflight.call.phases != 0 && !r->preflight.released;
 }
 
 void preflight_release(struct run *r)

@@ -1,25 +1,30 @@
-/* preflight.h - the check of all nodes before an attempt's workers start (--preflight). Each node
- * forks one child, which is daemon/check's checkup; node rank 0 hears the verdict from its own, and
- * no worker starts anywhere before it has said so. */
+/* preflight.h - the check of all nodes before an attempt's workers start (--preflight), phase by
+ * phase: each node has a child measure, see daemon/check/checkup.h, and tells node rank 0 what it
+ * found. Another child judges there, and no worker starts anywhere before its verdict. */
 #ifndef LAUNCHD_DAEMON_RUN_PREFLIGHT_H
 #define LAUNCHD_DAEMON_RUN_PREFLIGHT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/address.h"
+#include <uv.h>
+
 #include "daemon/check/checkup.h"
+#include "daemon/cluster/party.h"
 #include "daemon/job/ending.h"
 #include "daemon/os/helper.h"
+#include "daemon/run/check_round.h"
+#include "daemon/run/check_words.h"
 
-struct check_call;
+struct message_check;
 struct run;
 struct sm;
 
 enum preflight_state {
 	PREFLIGHT_IDLE,    /* none is going on */
-	PREFLIGHT_ASKING,  /* the child is at work */
-	PREFLIGHT_WAITING, /* it has ended, and node rank 0's word is awaited */
+	PREFLIGHT_ASKING,  /* this node is measured */
+	PREFLIGHT_WAITING, /* that was told, and others or node rank 0's word are awaited */
+	PREFLIGHT_JUDGING, /* node rank 0's: all that was told */
 	PREFLIGHT_ENDING,  /* it is over: nothing of it may be left before what follows */
 	PREFLIGHT_STATES,
 };
@@ -32,21 +37,25 @@ struct preflight {
 	void (*on_over)(struct run *r);
 
 	/* to be read: of the attempt's check */
-	bool bad;      /* a node is, and --on-bad-node says stop */
-	unsigned node; /* the first one that is, its host, and what is bad of it */
-	char host[NODE_NAME_SIZE];
-	char reason[CAUSE_DETAIL_SIZE];
-	const char *exclude; /* the hosts of all that are, "gpu07,gpu12"; the run's arena */
+	bool bad; /* a node is, and --on-bad-node says stop */
+	struct check_bad worst;
 
 	/* private */
-	unsigned wanted; /* phases of the attempt that starts; 0: none */
+	struct check_call call; /* how the attempt that starts is checked */
 	bool released; /* node rank 0 has said that workers may start, before this node was ready */
-	char address[ADDRESS_TEXT + 16];
-	unsigned port;
-	uint64_t began_ns;
-	struct checkup_input input;
-	struct helper helper;
-	bool gpus;                 /* a check has found some */
+	unsigned phase;
+	bool due, said, told; /* in this phase: not begun yet; and what this node has done */
+	uint64_t began_ns, called_ms, phase_ms; /* the check; uv_now(): called, the phase began */
+	struct phase_input input;
+	struct helper measurer, judge;
+	int talk[2]; /* with the measurer; -1: none */
+	uv_poll_t heard;
+	uv_timer_t clock, meeting; /* node rank 0's: for what nodes tell, and for what they say */
+	unsigned handles;          /* of these, not closed yet */
+	struct check_round round;
+	bool *absent;                    /* by node */
+	struct checkup_verdict *verdict; /* of the phases so far; NULL: not node rank 0 */
+	bool gpus;                       /* a check has found some */
 	pid_t left[SURVIVORS_MAX]; /* processes of the attempt before that could not be ended */
 	unsigned left_count;
 };
@@ -71,8 +80,14 @@ void preflight_watch(struct run *r);
 /* These processes of an attempt could not be ended: the next attempt's gate asks about them. */
 void preflight_left(struct run *r, const struct survivor *left, unsigned count);
 
+/* A word of the check has come, from node rank 0 or there from another node. */
+void preflight_word(struct run *r, unsigned node, const struct message_check *m);
+
 /* Another node than node rank 0: the workers may start. */
 void preflight_release(struct run *r);
+
+/* The job is over: gives back what is kept for a check that never began. */
+void preflight_forget(struct run *r);
 
 /* Ends it, as the attempt does; on_over follows from the loop, or there was none: false. */
 bool preflight_end(struct run *r);

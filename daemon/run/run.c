@@ -30,6 +30,8 @@ static void finish(struct run *r)
 	attempt_close(r);
 	gpu_watch_stop(&r->gpu_watch);
 	space_look_stop(&r->spaces);
+	if (r->preflight.state == PREFLIGHT_IDLE)
+		preflight_forget(r);
 	hang_watch_leave(&r->hang);
 	black_box_leave(&r->box);
 	steps_leave(&r->steps);
@@ -156,11 +158,11 @@ static struct stop stop_for_bad_node(const struct run *r)
 		.grace_ms = r->plan->grace_ms,
 		.cause = { .kind = CAUSE_BAD_NODE,
 			.at_ns = uv_hrtime(),
-			.node = p->node,
-			.exclude = p->exclude },
+			.node = p->worst.node,
+			.exclude = p->worst.exclude },
 	};
 
-	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", p->reason);
+	(void)snprintf(s.cause.detail, sizeof s.cause.detail, "%s", p->worst.reason);
 	return s;
 }
 
@@ -208,6 +210,11 @@ static void on_check_over(struct run *r)
 	if (r->urgency == URGENCY_NONE)
 		member_checked(&r->member);
 	attempt_checked(r);
+}
+
+static void on_check_word(void *owner, unsigned node, const struct message_check *m)
+{
+	preflight_word(owner, node, m);
 }
 
 static void on_checked(void *owner)
@@ -339,6 +346,7 @@ static const struct member_events events = {
 	.forward = on_forward,
 	.pause = on_pause,
 	.check = on_check,
+	.check_word = on_check_word,
 	.checked = on_checked,
 	.start = on_start,
 	.over = on_over,

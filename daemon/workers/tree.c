@@ -271,6 +271,7 @@ struct reaping {
 	struct spared *spared;
 	const struct reap_hook *hook;
 	unsigned reaped;
+	int64_t patience_ms;
 };
 
 static bool on_reaped(void *owner, const siginfo_t *si)
@@ -349,20 +350,37 @@ static bool end_in_rounds(struct reaping *b)
 		if (b->reaped > before)
 			progress_ms = monotonic_ms();
 		else if (monotonic_ms() - progress_ms >
-			(r.denied == r.found ? DENIED_MS : TREE_PATIENCE_MS))
+			(r.denied == r.found ? DENIED_MS : b->patience_ms))
 			return false;
 	}
 	return true;
 }
 
-unsigned tree_end_all(struct spared *spared, const struct reap_hook *hook, struct survivor *ret,
-	unsigned *ret_count)
+static unsigned end_within(struct spared *spared, const struct reap_hook *hook, int64_t patience_ms,
+	struct survivor *ret, unsigned *ret_count)
 {
 	struct round left = { .spared = spared, .survivors = ret };
-	struct reaping b = { spared, hook, 0 };
+	struct reaping b = { .spared = spared, .hook = hook, .patience_ms = patience_ms };
 
 	if (!end_in_rounds(&b))
 		name_all(&left);
 	*ret_count = left.found;
 	return b.reaped;
+}
+
+unsigned tree_end_all(struct spared *spared, const struct reap_hook *hook, struct survivor *ret,
+	unsigned *ret_count)
+{
+	return end_within(spared, hook, TREE_PATIENCE_MS, ret, ret_count);
+}
+
+unsigned tree_end_soon(uint64_t patience_ms)
+{
+	struct survivor left[SURVIVORS_MAX];
+	unsigned count = 0;
+
+	(void)end_within(NULL, NULL,
+		patience_ms < TREE_PATIENCE_MS ? (int64_t)patience_ms : TREE_PATIENCE_MS, left,
+		&count);
+	return count;
 }

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/os/procfs.h"
@@ -96,5 +97,8 @@ enum {
  * SURVIVORS_MAX in ret. Returns how many it has reaped, of which it tells `hook` (NULL: nobody). */
 unsigned tree_end_all(struct spared *spared, const struct reap_hook *hook, struct survivor *ret,
 	unsigned *ret_count);
+
+/* The same for a node that has no more time than that: returns how many are left. */
+unsigned tree_end_soon(uint64_t patience_ms);
 
 #endif

@@ -1,4 +1,5 @@
 """--restart-gate: before another attempt, what the one before has left on the nodes."""
+import contextlib
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import time
 import pytest
 
 from harness import BUILD, children_of, is_running, native, status_of, stop, supervisor_of, until
+from hang_fs import STATFS, HangFS
 from needs import needs_mounts
 from own_mounts import OWN_MOUNTS
 from test_events import of, read
@@ -196,6 +198,52 @@ def test_a_node_that_dies_in_the_wait_is_lost(job):
     assert set(exit_codes(one.end())) == {125}
 
 
+GATE_S, SLACK_S = 4, 3  # it took 13 s more and longer, before --restart-gate-timeout was all of it
+
+
+@pytest.mark.parametrize('who', ['checker', 'checker of node 0', 'launcher'])
+def test_the_gate_takes_no_longer_whoever_is_stopped(job, who):
+    """What a stopped node could have found isn't known."""
+    one = job(2, f'--restart-gate-timeout={GATE_S}', '--node-timeout=600', '--max-restarts=1')
+    node = 0 if who == 'checker of node 0' else 1
+    one.use(node, 70 * GB)
+    one.fail()
+    checker = one.checker(node)
+    stopped = supervisor_of(one.cluster.jobs[1].pid) if who == 'launcher' else checker
+    os.kill(stopped, signal.SIGSTOP)
+    before = time.monotonic()
+    one.ready.expect('ready', 1 if who == 'launcher' else 2)
+    assert time.monotonic() - before < GATE_S + SLACK_S
+    if who == 'launcher':
+        os.kill(stopped, signal.SIGCONT)
+        one.ready.expect('ready', 1)
+    one.fail()
+    results = one.end()
+    assert exit_codes(results) == [7, 7]
+    assert f'node {node} ({HOST}): gate: ' in results[0].err
+
+
+@needs_mounts
+def test_the_gate_takes_no_longer_whatever_hangs(start, place):
+    """Not even SIGKILL ends who waits for that file system."""
+    with contextlib.closing(HangFS(place)) as mounted:
+        ready, go = place.fifo('ready'), place.fifo('go')
+        cluster = Cluster(start, 1, [f'--restart-gate-timeout={GATE_S}', '--max-restarts=1', *native('ending')],
+                          {'TELL': ready.path, 'GO': go.path, 'END': 'exit:7', 'TMPDIR': str(mounted.path)},
+                          begin=False)
+        cluster.begin(0, wrap=mounted.mount, pass_fds=[mounted.fd])
+        ready.expect('ready', 1)
+        mounted.hold(STATFS)
+        before = time.monotonic()
+        place.orphans_expected = True
+        go.go()
+        until(lambda: '; exclude: ' in cluster.jobs[0].said(), 'the verdict')
+        assert time.monotonic() - before < GATE_S + SLACK_S
+        [result] = cluster.end()  # which waits longer for what can't be ended
+        assert result.rc == 122
+        assert f'{mounted.path}: no answer within ' in errors(result)[0]
+
+
 def test_the_users_command(start, place):
     """Where no other check runs it."""
     own = place.write('own', '#!/bin/sh\necho no scratch here\nexit 1\n', 0o755)
@@ -224,7 +272,7 @@ def test_a_file_system_that_is_full(start, place, above):
     disk = place.path / above / 'disk'
     before = time.monotonic()
     [result] = on_a_disk(start, disk, '20m', 'sleep 0.2; head -c 19000000 /dev/zero > $DISK/data; exit 7',
-                         '--max-restarts=3', '--restart-gate-timeout=2').end()
+                         '--max-restarts=3', '--restart-gate-timeout=4').end()
     assert result.rc == 122
     assert time.monotonic() - before > 1.5
     [line, *_] = errors(result)

@@ -159,6 +159,20 @@ def test_it_has_ended_on_all_nodes_before_the_next_attempt(start, story):
         ['starts 0', 'starts 0', '0 0 failure failure 1 1', '1 0 failure failure 1 1', 'done 0', 'done 1'])
 
 
+@pytest.mark.long
+@pytest.mark.parametrize('node', [0, 1])
+def test_on_one_node_alone(start, story, node):
+    """The other one knows how long that may take: it isn't lost."""
+    options = story.options(BOTH + '[ $N = 1 ] && exit 0; [ $GROUP_RANK = 1 ] && exit 7; exec sleep 998',
+                            '[ $LAUNCHD_ATTEMPT = 1 ] || sleep 26', '--nproc_per_node=1', '--max-restarts=1',
+                            '--shutdown-timeout=1', '--node-timeout=1', '--restart-gate-timeout=0',
+                            '--restart-delay=0')
+    cluster = Cluster(start, 2, options[1:], each=lambda each: (options[:1] if each == node else [], {}))
+    results = cluster.end(90)
+    assert exit_codes(results) == [0, 0]
+    assert not any(f'{gone} lost' in result.err for result in results for gone in ('considered', 'was'))
+
+
 def test_a_node_that_is_lost_meanwhile(start, story):
     cluster = Cluster(start, 2, story.options(
         BOTH + '[ $GROUP_RANK = 0 ] && exit 7; exec sleep 996', '[ $GROUP_RANK = 0 ] || exec sleep 997',

@@ -274,21 +274,15 @@ def test_a_restart_that_is_asked_for_ends_the_check(holding, place):
 
 @pytest.mark.parametrize('node', [0, 2])
 def test_a_child_that_dies_is_unknown(holding, place, node):
-    """The one that speaks with the others: those below it end with it."""
+    """Its launcher knows at once, and so does the job: nobody waits the 1,000 s. Those below it end with it."""
     cluster = holding(node)
     checkers = checkers_of(supervisor_of(cluster.jobs[node].pid))
     os.kill(checkers[0], signal.SIGKILL)
-    if node == 2:
-        # its launcher says so, and node rank 0 waits for its time: until the job is asked to end
-        until(lambda: 'this node could not be checked' in cluster.jobs[2].said(), 'it to be said')
-        cluster.jobs[0].signal(signal.SIGTERM)
-        assert rcs(cluster.end()) == [143] * 3
-    else:
-        results = cluster.end()
-        assert rcs(results) == [0, 0, 0]
-        assert 'the check of the nodes did not end: its process was killed by SIGKILL in quick' in \
-            results[0].err
-        assert sorted(place.dumps()) == list(range(6))
+    results = cluster.end()
+    assert rcs(results) == [0, 0, 0]
+    assert 'this node could not be checked: its process was killed by SIGKILL' in results[node].err
+    assert f'node {node} ({HOST}): quick: its process was killed by SIGKILL' in checked(results[0])
+    assert sorted(place.dumps()) == list(range(6))
     until(lambda: not any(map(is_running, checkers)), 'what was checking to end')
 
 
@@ -306,10 +300,28 @@ def test_a_child_that_hangs_is_unknown_and_holds_nobody(start, place):
         signal_if_there(pid, signal.SIGSTOP)
     results = cluster.end()
     assert rcs(results) == [0, 0, 0]
-    assert f'node 1 ({HOST}): quick: it did not answer within 14 s' in checked(results[0])
+    assert f'node 1 ({HOST}): quick: the check did not finish within 14 s' in checked(results[0])
     assert checked(results[0]) in warnings(results[0])
     assert sorted(place.dumps()) == list(range(6))
     assert not any(map(is_running, checkers))
+
+
+def test_the_check_opens_no_port(holding):
+    """What the nodes tell each other goes over their launchers' connections."""
+    def listening(pid):
+        fds = pathlib.Path(f'/proc/{pid}/fd').iterdir()
+        inodes = {os.readlink(fd)[8:-1] for fd in fds if os.readlink(fd).startswith('socket:[')}
+        rows = [row.split() for name in ('tcp', 'tcp6')
+                for row in pathlib.Path(f'/proc/{pid}/net/{name}').read_text().splitlines()[1:]]
+        return {row[1].split(':')[1] for row in rows if row[3] == '0A' and row[9] in inodes}
+
+    cluster = holding(1)
+    supervisors = [supervisor_of(cluster.jobs[node].pid) for node in range(3)]
+    # of node rank 0 the launchers' and the master port
+    assert [len(listening(pid)) <= 2 * (node == 0) for node, pid in enumerate(supervisors)] == [True] * 3
+    assert not any(listening(pid) for pid in checkers_of(supervisors[1]))
+    cluster.jobs[0].signal(signal.SIGTERM)
+    assert rcs(cluster.end()) == [143] * 3
 
 
 def test_without_preflight_nothing_is_forked_and_no_port_opened(start, place):

@@ -142,7 +142,7 @@ static void test_small(void **state)
 	const struct message waiting = message_waiting("waiting for node 3");
 	const struct message signal = { MESSAGE_SIGNAL, .signal = SIGUSR1 };
 	const struct message start = { MESSAGE_START,
-		.start = { 3, 29500, 5, 29501, 1764150000123 } };
+		.start = { 3, 29500, 5, 60000, 1764150000123 } };
 	const struct message checked = { MESSAGE_CHECKED, .checked = 7 };
 	const struct message leave = { .type = MESSAGE_LEAVE };
 	const struct message verdict = { MESSAGE_VERDICT,
@@ -172,7 +172,7 @@ static void test_small(void **state)
 	assert_int_equal(got.start.attempt, 3);
 	assert_int_equal(got.start.master_port, 29500);
 	assert_int_equal(got.start.checks, 5);
-	assert_int_equal(got.start.check_port, 29501);
+	assert_int_equal(got.start.gate_ms, 60000);
 
 	got = read_again(&checked, &arena);
 	assert_int_equal(got.checked, 7);
@@ -188,6 +188,30 @@ static void test_small(void **state)
 	assert_int_equal(cause_culprit(&got.verdict.cause)->rank, 3);
 	assert_string_equal(got.verdict.cause.host, "gpu07");
 	assert_null(arena.last);
+}
+
+/* Its bytes go to the message's end, so that fewer are a message, too. */
+static void test_check(void **state)
+{
+	const struct message check = { MESSAGE_CHECK,
+		.check = { 7, 3, CHECK_SAYS, "10.0.0.4 41234", 14 } };
+	struct bytes b = bytes_of(&check);
+	struct arena arena = { 0 };
+	struct message got;
+
+	(void)state;
+	assert_int_equal(read_bytes(&b, &arena, &got), 0);
+	assert_int_equal(got.check.attempt, 7);
+	assert_int_equal(got.check.phase, 3);
+	assert_int_equal(got.check.word, CHECK_SAYS);
+	assert_int_equal(got.check.len, 14);
+	assert_memory_equal(got.check.at, "10.0.0.4 41234", 14);
+	b.at[5] = CHECK_WORDS;
+	assert_int_equal(read_bytes(&b, &arena, &got), -EPROTO);
+	b.at[5] = CHECK_SAYS;
+	b.at[4] = CHECK_PHASE_MAX + 1;
+	assert_int_equal(read_bytes(&b, &arena, &got), -EPROTO);
+	arena_done(&arena);
 }
 
 static void test_ranks(void **state)
@@ -297,6 +321,7 @@ TESTS(message)
 	suite_add(&s, "ids of runs", test_run_hash, NULL, NULL);
 	suite_add(&s, "welcome", test_welcome, NULL, NULL);
 	suite_add(&s, "small ones", test_small, NULL, NULL);
+	suite_add(&s, "a word of a check", test_check, NULL, NULL);
 	suite_add(&s, "ranks", test_ranks, NULL, NULL);
 	suite_add(&s, "long lines, and evil ones", test_lines, NULL, NULL);
 	suite_add(&s, "how a node is", test_status, NULL, NULL);

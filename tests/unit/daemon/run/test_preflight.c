@@ -8,8 +8,9 @@ static void test_edges(void **state)
 {
 	(void)state;
 	assert_life(&preflight_life,
-		(const char *const[]){ "idle: asking waiting", "asking: waiting ending",
-			"waiting: ending", "ending: idle", NULL });
+		(const char *const[]){ "idle: asking", "asking: waiting judging ending",
+			"waiting: asking judging ending", "judging: asking ending", "ending: idle",
+			NULL });
 }
 
 TESTS(preflight)
