@@ -103,6 +103,21 @@ def test_a_restart_needs_no_port_of_its_own(behind_a_firewall, static_job, recor
     assert not any("check" in end.err for end in ends.values()), ends
 
 
+@pytest.mark.parametrize("how", [{}, {"ipv6": "only"}], ids=["", "IPv6 only"])
+def test_gpus_of_several_hosts_meet(make_hosts, static_job, how):
+    """In a store of node rank 0's, which takes the job's nodes only."""
+    hosts = make_hosts(3, variables=[{**one, "PATH": f"{HOME}/programs:/usr/bin:/bin", "FAKE_GPUS": "2"}
+                                     for one in gpus(3)], **how)
+    (hosts.home / "programs").mkdir()
+    (hosts.home / "programs" / "launchd-nodecheck").symlink_to(
+        BUILD / "tests" / "workers" / "launchd-nodecheck-fake")
+    job = static_job(hosts, "--preflight=gpu", START="auto", ACT="exit:0@0",
+                     FAKE_GPU_FAULTS="1.0:compute-slow")
+    ends = job.wait(limit=UNREACHED_S)
+    assert {end.rc for end in ends.values()} == {122}, ends
+    assert "root cause: node 1 (n1) is bad: GPU 0 (0000:10:00.0): slow, each of 2 times" in ends[0].err
+
+
 @pytest.mark.parametrize("node", [0, 2])
 def test_a_node_that_is_lost_during_the_check(make_hosts, static_job, node):
     hosts = make_hosts(3, variables=gpus(3))
