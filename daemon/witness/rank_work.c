@@ -24,7 +24,7 @@ enum {
 	SERVED_CPU_MS = 30,
 	SERVED_BYTES = 4 << 10,
 	/* of anything else */
-	BESIDE_CPU_MS = 150,
+	BESIDE_CPU_MS = 100,
 	BESIDE_BIG_BYTES = 64 << 10,
 	BIG_CALL = 8 << 10,
 	/* loops of Python that wait touch up to 0.3 MB of their own, small ones that compute 0.9 MB

@@ -363,6 +363,8 @@ static const struct habit_row {
 		HUNG(WAIT_PIPE, .kids = 1, .kid_cpu_ms = 70), false },
 	{ "a thread reads data, as it always does", STEPS(.read = 300000, .call = 65536),
 		HUNG(WAIT_FUTEX, .read = 300000, .call = 65536), false },
+	{ "its pool computes, on a machine with ten times as much to do", STEPS(.kids = 0),
+		HUNG(WAIT_FUTEX, .kids = 2, .kid_cpu_ms = 130, .kid_busiest_ms = 65), false },
 	{ "its threads compute", STEPS(.kids = 0), HUNG(WAIT_FUTEX, .rest_cpu_ms = 1800), false },
 	{ "it polls, and does a little each time", STEPS(.kids = 0), HUNG(WAIT_SLEEP, .cpu_ms = 40),
 		false },
