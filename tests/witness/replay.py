@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-BEFORE_MS = 8000
+BEFORE_MS = 25000  # in which habits are learnt
 
 
 def part(trace):

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec('torch'), reason='n
 
 @pytest.mark.long
 @pytest.mark.parametrize('name', [
-    'lock', 'store_key', *(pytest.param(name, marks=pytest.mark.heavy) for name in ('spin', 'evaluation'))])
+    'lock', 'store_key', 'lock+program', 'download_child',
+    *(pytest.param(name, marks=pytest.mark.heavy) for name in (
+        'spin', 'evaluation', 'silent+writer', 'data_loader', 'pin+own_proc'))])
 def test_kind(name):
     """The rank and what it does: at once on a machine that is idle, so without trial.py's limit."""
     outcome = trial.try_once(KINDS[name].choice(1), BUILD, within_s=60)

@@ -2,11 +2,12 @@
 """Tries the witness of hangs on real jobs of gloo: every kind of kinds.py, several jobs of each, under
 the real launchd; prints a table and exits with 1 below the bars.
 
-    trial.py [--jobs N] [--seed N] [--at-once N] [--keep DIR] [--build DIR] [KIND...]
+    trial.py [--jobs N] [--of-each N] [--seed N] [--at-once N] [--keep DIR] [--build DIR] [--act S] [KIND...]
     trial.py --again DIR [--build DIR]    what has been kept there, by the detector of today
 
 A hang is judged right where the first that is said of it, within 10 s of the last sign of life, has
-the right class and names the right ranks; of a quiet that ends nothing is to be said. --keep has
+the right class and names the right ranks; of a quiet that ends nothing is to be said. --jobs: so many in
+all, kinds in turn. --act: with --on-hang=stop --on-hang-after S in place of --on-hang=report. --keep has
 the traces of --hang-trace, KIND-SEED.trace, with what is known of each in its first line. What a
 job needs and the machine lacks is said, and not tried. Root's, for namespaces; needs torch."""
 import argparse
@@ -29,12 +30,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent / 'process')]
 import waiting  # noqa: E402
 from hang_fs import HangFS  # noqa: E402
 from kinds import KINDS, WATCHED_S, WITHIN_S  # noqa: E402
+from peer import Peer  # noqa: E402
 
 PYTHON = '/usr/bin/python3'  # Debian's, which has torch
 ALONE = ['unshare', '-n', 'sh', '-c', 'ip link set lo up; exec "$@"', 'sh']
-LIMIT_S = 90  # a job that does not come on is no trial
-RIGHT_OF_HANGS, FALSE_OF_QUIETS = 0.95, 0.1
-STALLED_S = 4  # at a time: with the looks around it still less than what makes a hang
+LIMIT_S = 180  # a job that does not come on is no trial
+ENDED = 121  # as it hangs
+RIGHT_OF_HANGS, FALSE_OF_QUIETS = 0.96, 0.05
+STALLED_S = 3  # at a time: with the looks around it still less than what makes a hang
+BY_TRIAL = ('cut', 'mount', 'stall', 'paused')  # it is the trial that does these
 NEWS = re.compile(r't=(\d+) (suspect|certain|cleared)(?: (\w+) ([\d,]+|-))?')
 
 
@@ -50,6 +54,7 @@ class Outcome:
     said: str
     after_s: float | None = None  # of the last sign of life
     acted: bool = False
+    names_wrong: bool = False  # a rank
 
 
 class Place:
@@ -111,12 +116,13 @@ def cut_off(pid):
 
 
 class Job:
-    def __init__(self, choice, build):
-        self.choice, self.kind, self.place = choice, choice.kind, Place()
+    def __init__(self, choice, build, act_s=None):
+        self.choice, self.kind, self.place, self.peer = choice, choice.kind, Place(), Peer()
+        on_hang = ['--on-hang=stop', f'--on-hang-after={act_s}'] if act_s else ['--on-hang=report']
         self.fs = HangFS(self.place) if 'fuse' in self.kind.needs else None
-        argv = [*(ALONE if 'net' in self.kind.needs else ()), *(self.fs.mount if self.fs else ()), str(build / 'launchd'),
-                '--nproc_per_node=4', '--use_env', f'--python={PYTHON}', '--store=agent',
-                '--on-hang=stop', f'--hang-trace={self.place.path}/trace',
+        argv = [*(ALONE if 'net' in self.kind.needs else ()), *(self.fs.mount if self.fs else ()),
+                str(build / 'launchd'), '--nproc_per_node=4', '--use_env', f'--python={PYTHON}', '--store=agent',
+                *on_hang, f'--hang-trace={self.place.path}/trace',
                 f'--events={self.place.path}/events', str(HERE / 'job.py'), self.kind.name,
                 str(choice.seed), str(self.place.path)]
         with open(self.place.path / 'said', 'wb') as said:
@@ -125,13 +131,13 @@ class Job:
                 pass_fds=[self.fs.fd] if self.fs else [],
                 env={'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'OMP_NUM_THREADS': '1',
                      'GLOO_SOCKET_IFNAME': 'lo', 'HOME': str(self.place.path),
-                     'LAUNCHD_CONTROL': 'off', 'PYTHONDONTWRITEBYTECODE': '1',
+                     'PEER_PORT': str(self.peer.port), 'LAUNCHD_CONTROL': 'off', 'PYTHONDONTWRITEBYTECODE': '1',
                      'TMPDIR': str(self.place.path)})
 
     def rest(self, seconds):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)
-            raise NoTrial(f'the job ended with {self.process.returncode}')
+            if self.process.wait(seconds) != ENDED:
+                raise NoTrial(f'the job ended with {self.process.returncode}')
 
     def begin(self):
         self.place.leave('onset', str(time.monotonic()))
@@ -164,7 +170,7 @@ class Job:
         self.place.leave('over')
 
     def run(self):
-        trial_does = getattr(self, self.kind.name, None)
+        trial_does = getattr(self, self.kind.does, None) if self.kind.does in BY_TRIAL else None
         if trial_does:
             until(lambda: self.place.read('ready') or (self.place.path / 'ready').exists(),
                   self.process)
@@ -173,7 +179,7 @@ class Job:
         until(lambda: self.place.read('onset'), self.process)
         if self.kind.hangs:
             self.rest(WATCHED_S)
-        elif self.process.wait(LIMIT_S) != 0:
+        elif self.process.wait(LIMIT_S) not in (0, ENDED):
             raise NoTrial(f'the job ended with {self.process.returncode}')
 
     def end(self):
@@ -182,6 +188,7 @@ class Job:
             self.process.terminate()
         if self.fs:
             self.fs.close()
+        self.peer.close()
         try:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
@@ -206,7 +213,8 @@ def judge(choice, trace, onset_ms, within_s):
         after = (at - moved) / 1000
         said = f'{class_} {ranks}'
         good = choice.is_right(class_, ranks) and at >= onset_ms and after <= within_s
-        return Outcome(choice.kind, choice.seed, good, said, after)
+        wrong = choice.kind.hangs and ranks not in ([], [choice.rank])
+        return Outcome(choice.kind, choice.seed, good, said, after, names_wrong=wrong)
     return Outcome(choice.kind, choice.seed, not choice.kind.hangs, 'nothing')
 
 
@@ -214,6 +222,8 @@ def keep(directory, job, trace, onset_ms):
     choice = job.choice
     over_ms = 0
     if not choice.kind.hangs:
+        if not (job.place.path / 'over').exists():  # it was ended
+            return
         over = (job.place.path / 'over').stat().st_mtime
         over_ms = int((time.monotonic() - time.time() + over) * 1000)
     right = ','.join(f'{class_}:{named:d}' for class_, named in choice.kind.right) or '-'
@@ -222,10 +232,10 @@ def keep(directory, job, trace, onset_ms):
     (directory / f'{choice.kind.name}-{choice.seed}.trace').write_text(f'{first}\n{trace}')
 
 
-def try_once(choice, build, kept=None, within_s=WITHIN_S):
+def try_once(choice, build, kept=None, within_s=WITHIN_S, act_s=None):
     """One job; two more where it does not come to what is tried."""
     for left in (2, 1, 0):
-        job = Job(choice, build)
+        job = Job(choice, build, act_s)
         try:
             job.run()
             onset_ms = int(float(job.place.read('onset')) * 1000)
@@ -280,7 +290,7 @@ def table(outcomes):
         times = [outcome.after_s for outcome in of if outcome.after_s is not None]
         late = f'{max(times):.1f} s' if times else ''
         said = Counter(outcome.said for outcome in of if not outcome.right)
-        rows.append(f'{kind.name:12} {"hangs" if kind.hangs else "quiet":6}'
+        rows.append(f'{kind.name:25} {"hangs" if kind.hangs else "quiet":6}'
                     f'{sum(outcome.right for outcome in of):3}/{len(of)}  {late:8}'
                     f'{"; ".join(f"{n} x {what}" for what, n in said.items())}')
     return rows
@@ -292,18 +302,21 @@ def sums(outcomes):
     quiets = [outcome for outcome in outcomes if not outcome.kind.hangs]
     right = sum(outcome.right for outcome in hangs)
     false = sum(not outcome.right for outcome in quiets)
-    acted = sum(outcome.acted for outcome in outcomes)
+    acted = sum(outcome.acted and not (outcome.kind.hangs and outcome.right) for outcome in outcomes)
+    wrong = sum(outcome.names_wrong for outcome in hangs)
     good = (right >= RIGHT_OF_HANGS * len(hangs) and false <= FALSE_OF_QUIETS * len(quiets) and
-            not acted)
+            not acted and not wrong)
     return [f'hangs: {right} of {len(hangs)} suspected right, within {WITHIN_S} s',
             f'quiets: {false} of {len(quiets)} suspected',
-            f'false actions: {acted}'], good
+            f'false actions: {acted}; a wrong rank: {wrong}'], good
 
 
 def main():
     parse = argparse.ArgumentParser(description=__doc__,
                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parse.add_argument('--jobs', type=int, default=5)
+    parse.add_argument('--jobs', type=int)
+    parse.add_argument('--of-each', type=int, default=5)
+    parse.add_argument('--act', type=int)
     parse.add_argument('--seed', type=int, default=0)
     parse.add_argument('--at-once', type=int, default=1)
     parse.add_argument('--keep', type=pathlib.Path)
@@ -319,14 +332,15 @@ def main():
     for kind in [kind for kind in kinds if lacks(kind)]:
         print(f'{kind.name}: not tried, as {lacks(kind)} is missing')
         kinds.remove(kind)
-    choices = [kind.choice(seed) for seed in range(said.seed, said.seed + said.jobs)
-               for kind in kinds]
+    each = -(-said.jobs // len(kinds)) if said.jobs else said.of_each
+    choices = [kind.choice(seed) for seed in range(said.seed, said.seed + each) for kind in kinds]
     outcomes = []
     with ThreadPoolExecutor(said.at_once) as pool:
-        for outcome in pool.map(lambda choice: try_once(choice, said.build.resolve(), said.keep),
-                                choices):
+        for outcome in pool.map(lambda choice: try_once(
+                choice, said.build.resolve(), said.keep, act_s=said.act), choices[:said.jobs]):
+            after = '' if outcome.after_s is None else f' after {outcome.after_s:.1f} s'
             print(f'{outcome.kind.name} {outcome.seed}: {"right" if outcome.right else "WRONG"}: '
-                  f'{outcome.said}', flush=True)
+                  f'{outcome.said}{after}{", acted" if outcome.acted else ""}', flush=True)
             outcomes.append(outcome)
     finish(outcomes)
 
