@@ -62,6 +62,34 @@ static bool is_failed_socket(const char *text)
 		(strstr(last, "socket") || strstr(last, "Socket"));
 }
 
+/* Beside a sentence in a worker's words: it is one of torch's, NCCL's or gloo's, and not of another
+ * library that the training talks through. */
+static const char *const of_torch[] = { "torch/distributed", "torch.distributed", "c10d", "NCCL",
+	"nccl", "gloo" };
+
+/* What is below torch.distributed.elastic tells nothing: @record, which wraps the whole program, is
+ * in all of its tracebacks. */
+static bool is_in(const char *text, const char *name)
+{
+	static const char elastic[] = ".elastic";
+
+	for (const char *at = text; (at = strstr(at, name));) {
+		at += strlen(name);
+		if ((*at != '.' && *at != '/') ||
+			strncmp(at + 1, elastic + 1, sizeof elastic - 2) != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_of_torch(const char *text)
+{
+	for (size_t i = 0; i < sizeof of_torch / sizeof *of_torch; i++)
+		if (is_in(text, of_torch[i]))
+			return true;
+	return false;
+}
+
 /* Python's sockets say "[Errno 104] Connection reset by peer": of a data loader, of a server that
  * the training reads from. Only with torch's in the traceback a peer of the job is meant. */
 static bool tells_of_peer(const char *text, const char *traceback)
@@ -69,12 +97,19 @@ static bool tells_of_peer(const char *text, const char *traceback)
 	if (HAS(text, of_peers) || is_failed_socket(text))
 		return true;
 	return HAS(text, of_sockets) &&
-		(!strstr(text, "[Errno ") || (traceback && strstr(traceback, "torch/distributed")));
+		(!strstr(text, "[Errno ") || (traceback && is_in(traceback, of_torch[0])));
+}
+
+/* A download times out in the same words, which count only where nothing shows that it was one. */
+static bool tells_of_wait(const char *text, const char *traceback)
+{
+	return waits_says_clearly(text) ||
+		(waits_says(text) && (!traceback || is_of_torch(text) || is_of_torch(traceback)));
 }
 
 static enum blames blames_told(const char *text, const char *traceback)
 {
-	if (waits_says(text))
+	if (tells_of_wait(text, traceback))
 		return BLAMES_A_WAIT;
 	return tells_of_peer(text, traceback) ? BLAMES_A_PEER : BLAMES_ITSELF;
 }
@@ -114,26 +149,6 @@ static enum blames blames_with_names(enum blames b, const char *message, const c
 		waits_read(message, lines ? lines : "", by->rank, by->master_port, ret);
 	return b;
 }
-
-enum blames blames_of(
-	const char *message, const char *traceback, const struct speaker *by, struct waited *ret)
-{
-	bool has_message = message && *message;
-	const char *said;
-
-	if (!has_message && !(traceback && *traceback))
-		return BLAMES_NOBODY;
-	said = has_message ? message : exception_of(traceback);
-	for (size_t i = 0; i < sizeof of_nobody / sizeof *of_nobody; i++)
-		if (is_named(said, of_nobody[i]))
-			return BLAMES_NOBODY;
-	return blames_with_names(blames_told(said, traceback), said, traceback, by, ret);
-}
-
-/* Beside a sentence in a worker's output: it is one of torch's, NCCL's or gloo's, and not of
- * another library that the training talks through. */
-static const char *const of_torch[] = { "torch/distributed", "torch.distributed", "c10d", "NCCL",
-	"nccl", "gloo" };
 
 /* What a watchdog may say, too, of a failure of this worker's own GPU; and what is a consequence of
  * a signal to a data loader. */
@@ -212,6 +227,14 @@ static bool is_exception(const char *line)
 	return len > 0 && name == len && !(*line >= '0' && *line <= '9');
 }
 
+/* Python's sentence between an exception and the one that was raised from it, or while it was
+ * handled. */
+static bool is_chain(const char *line)
+{
+	return begins(line, "The above exception was the direct cause") ||
+		begins(line, "During handling of the above exception");
+}
+
 /* The last exceptions that a worker wrote. */
 struct finals {
 	char *python, *traceback; /* NULL: none */
@@ -221,7 +244,7 @@ struct finals {
 /* Python writes one after lines of source; what a thread or a destructor raises ends no process. */
 static void find_finals(char *text, struct finals *ret)
 {
-	bool in_source = false, aside = false;
+	bool in_source = false, aside = false, was_aside = false;
 	char *block = text;
 
 	for (char *line = text; *line; line = next_line(line)) {
@@ -234,15 +257,35 @@ static void find_finals(char *text, struct finals *ret)
 		} else if (begins(line, "Exception in thread ") ||
 			begins(line, "Exception ignored in")) {
 			aside = true;
+		} else if (is_chain(line)) {
+			aside = was_aside;
 		} else if (in_source && is_exception(line)) {
 			if (!aside)
 				*ret = (struct finals){ line, block, NULL };
+			was_aside = aside;
 			aside = false;
 		} else if (begins(line, "terminate called after throwing")) {
 			ret->native = line;
 		}
 		in_source = false;
 	}
+}
+
+/* Finds the exception that the last one is chained to, and ends the text behind it. */
+static bool find_chained(char *text, struct finals *f)
+{
+	char *link = f->traceback;
+
+	if (!link || link == text)
+		return false;
+	for (link--; link > text && link[-1] != '\n';)
+		link--;
+	if (!is_chain(link))
+		return false;
+	*link = '\0';
+	*f = (struct finals){ 0 };
+	find_finals(text, f);
+	return f->python != NULL;
 }
 
 /* Ends an exception's message, which may have several lines, before what others write after it. */
@@ -252,18 +295,22 @@ static void cut_message(char *message)
 
 	for (int i = 1; i < MESSAGE_LINES && *line; i++, line = next_line(line))
 		if (*line == '[' || begins(line, "Traceback (") || begins(line, "Exception ") ||
-			begins(line, "terminate called") || begins(line, "During handling of") ||
-			begins(line, "The above exception"))
+			begins(line, "terminate called") || is_chain(line))
 			break;
 	*line = '\0';
 }
 
-static bool is_of_nobody(const char *message)
+static bool is_asked_for(const char *message)
 {
 	for (size_t i = 0; i < sizeof of_nobody / sizeof *of_nobody; i++)
 		if (is_named(message, of_nobody[i]))
 			return true;
-	return strstr(message, killed_loader);
+	return false;
+}
+
+static bool is_of_nobody(const char *message)
+{
+	return is_asked_for(message) || strstr(message, killed_loader);
 }
 
 static enum blames blames_of_message(char *message, const char *context)
@@ -276,7 +323,47 @@ static enum blames blames_of_message(char *message, const char *context)
 	told = HAS(message, of_gpus) ? BLAMES_ITSELF : blames_told(message, context);
 	if (told == BLAMES_ITSELF || waits_says_clearly(message))
 		return told;
-	return HAS(message, of_torch) || HAS(context, of_torch) ? told : BLAMES_NOBODY;
+	return is_of_torch(message) || is_of_torch(context) ? told : BLAMES_NOBODY;
+}
+
+/* What a program raises where it has caught a victim's exception is the victim's, too: f becomes
+ * that one. */
+static enum blames blames_of_chain(char *text, enum blames last, struct finals *f)
+{
+	struct finals link = *f;
+	enum blames told = last;
+
+	while (told == BLAMES_ITSELF && find_chained(text, &link))
+		told = blames_of_message(link.python, link.traceback);
+	if (told < BLAMES_A_PEER || told == last)
+		return last;
+	*f = (struct finals){ link.python, link.traceback, f->native };
+	return told;
+}
+
+enum blames blames_of(
+	const char *message, const char *traceback, const struct speaker *by, struct waited *ret)
+{
+	bool has_message = message && *message;
+	char text[LAST_LINES_BYTES + 2];
+	struct finals f = { 0 };
+	enum blames told;
+	const char *said;
+
+	if (!has_message && !(traceback && *traceback))
+		return BLAMES_NOBODY;
+	said = has_message ? message : exception_of(traceback);
+	if (is_asked_for(said))
+		return BLAMES_NOBODY;
+	told = blames_told(said, traceback);
+	if (told == BLAMES_ITSELF && traceback) {
+		copy_telling(traceback, text);
+		find_finals(text, &f);
+		told = blames_of_chain(text, told, &f);
+		if (told != BLAMES_ITSELF)
+			return blames_with_names(told, f.python, f.traceback, by, ret);
+	}
+	return blames_with_names(told, said, traceback, by, ret);
 }
 
 /* Without an exception only what the very last lines say of a peer counts; a warning is none, as
@@ -290,9 +377,9 @@ static enum blames blames_of_end(char *text, const struct speaker *by, struct wa
 		next[-1] = '\0';
 		if (begins(text, "[W") || begins(text, "[I") || HAS(text, of_gpus))
 			continue;
-		if (waits_says(text) && (waits_says_clearly(text) || HAS(text, of_torch)))
+		if (waits_says(text) && (waits_says_clearly(text) || is_of_torch(text)))
 			return blames_with_names(BLAMES_A_WAIT, text, NULL, by, ret);
-		if (HAS(text, of_peers) && HAS(text, of_torch))
+		if (HAS(text, of_peers) && is_of_torch(text))
 			return BLAMES_A_PEER;
 	}
 	return BLAMES_NOBODY;
@@ -301,11 +388,12 @@ static enum blames blames_of_end(char *text, const struct speaker *by, struct wa
 /* Where Python's exception and the one that aborted it say different things, nobody can tell: one's
  * own may have been caught and shown, and the other may come of how long its end took. */
 static enum blames blames_of_finals(
-	const struct finals *f, const struct speaker *by, struct waited *ret)
+	char *text, struct finals *f, const struct speaker *by, struct waited *ret)
 {
 	enum blames native = f->native ? blames_of_message(f->native, f->native) : BLAMES_NOBODY;
 	enum blames python = f->python ? blames_of_message(f->python, f->traceback) : BLAMES_NOBODY;
 
+	python = blames_of_chain(text, python, f);
 	if (f->python && python == BLAMES_A_WAIT && (!f->native || native >= BLAMES_A_PEER))
 		return blames_with_names(python, f->python, f->traceback, by, ret);
 	if (f->native && native == BLAMES_A_WAIT && (!f->python || python >= BLAMES_A_PEER))
@@ -333,7 +421,8 @@ enum blames blames_of_lines(
 	first = f.python ? f.python : f.native;
 	if (!first)
 		return blames_of_end(text, by, ret);
-	return count_lines(first) <= FINAL_LINES ? blames_of_finals(&f, by, ret) : BLAMES_NOBODY;
+	return count_lines(first) <= FINAL_LINES ? blames_of_finals(text, &f, by, ret) :
+						   BLAMES_NOBODY;
 }
 
 /* --- of several ranks in one output --- */
@@ -378,10 +467,10 @@ static size_t lines_between(char *from, const char *to)
 /* Another exception of the same process was raised from it, or while it was handled. */
 static bool is_chained(const struct raised *r, const char *next)
 {
-	const char *at = strstr(r->rest, "The above exception was the direct cause");
-	const char *other = strstr(r->rest, "During handling of the above exception");
-
-	return (at && at < next) || (other && other < next);
+	for (char *line = r->rest; *line && line < next; line = next_line(line))
+		if (is_chain(line))
+			return true;
+	return false;
 }
 
 /* Cuts the message, which does not come back. */
@@ -400,6 +489,16 @@ static bool is_of_itself(const struct raised *r)
 	return told == BLAMES_ITSELF;
 }
 
+/* The exception that it was raised from may be a victim's. */
+static bool is_own(const struct raised *all, size_t i)
+{
+	bool own = is_of_itself(&all[i]);
+
+	for (; own && i > 0 && is_chained(&all[i - 1], all[i].block); i--)
+		own = is_of_itself(&all[i - 1]);
+	return own;
+}
+
 bool blames_find_own(const char *lines, struct arena *arena, struct error_record *ret)
 {
 	char text[LAST_LINES_BYTES + 2];
@@ -415,7 +514,7 @@ bool blames_find_own(const char *lines, struct arena *arena, struct error_record
 		const struct raised *r = &all[i - 1];
 		const char *next = i < count ? all[i].block : end;
 
-		if (!is_chained(r, next) && is_of_itself(r))
+		if (!is_chained(r, next) && is_own(all, i - 1))
 			own = r;
 		end = r->block;
 	}

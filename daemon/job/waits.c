@@ -13,8 +13,8 @@ static const char *const waits_of_groups[] = {
 	"successfully reached monitoredBarrier", /* "..., but received errors": rank 0 knows more */
 	"timed out in monitoredBarrier",
 	"collective operation timeout", /* NCCL's watchdog, and those of XCCL and HCCL */
-	"due to collective timeout", "in store based barrier", "clients joined",
-	"Barrier timed out", /* JAX's coordination service */
+	"due to collective timeout", "in store based barrier",
+	"DEADLINE_EXCEEDED: Barrier timed out", /* JAX's coordination service */
 };
 
 /* Where other libraries may say the same. */
@@ -26,6 +26,7 @@ static const char *const waits_of_others[] = {
 	"Timeout waiting for key",
 	"Socket Timeout",
 	"client socket has timed out",
+	"clients joined",
 };
 
 #define HAS(text, list) waits_has_any((text), (list), sizeof(list) / sizeof *(list))

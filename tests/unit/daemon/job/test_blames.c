@@ -16,6 +16,13 @@ static const char in_torch[] =
 	"  File \"/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py\", line 2\n"
 	"    work.wait()\n";
 
+/* As @record writes it: it wraps the whole program. */
+#define IN_RECORD \
+	"Traceback (most recent call last):\n" \
+	"  File \"/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/errors/" \
+	"__init__.py\", line 346, in wrapper\n    return f(*args, **kwargs)\n" \
+	"  File \"train.py\", line 9, in main\n    download()\n"
+
 static const struct row {
 	const char *says, *message, *traceback;
 	enum blames blames;
@@ -130,6 +137,21 @@ static const struct row {
 		"ConnectionResetError: [Errno 104] Connection reset by peer", in_torch,
 		BLAMES_A_PEER },
 
+	{ "a download's time-out is its own", "RuntimeError: Socket Timeout",
+		"Traceback (most recent call last):\n  File \"train.py\", line 9\n    download()\n",
+		BLAMES_ITSELF },
+	{ "also where @record wraps it", "RuntimeError: Socket Timeout", IN_RECORD, BLAMES_ITSELF },
+	{ "as a data loader's socket is no peer's there",
+		"ConnectionResetError: [Errno 104] Connection reset by peer", IN_RECORD,
+		BLAMES_ITSELF },
+	{ "a time-out that the program wraps", "ValueError: no step",
+		"Traceback (most recent call last):\n  File \"train.py\", line 9\n    f()\n"
+		"RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 4000 ms\n\n"
+		"The above exception was the direct cause of the following exception:\n\n"
+		"Traceback (most recent call last):\n  File \"train.py\", line 11\n    raise\n"
+		"ValueError: no step\n",
+		BLAMES_A_WAIT },
+
 	{ "Ctrl-C", "KeyboardInterrupt: ", NULL, BLAMES_NOBODY },
 	{ "Ctrl-C without words", "KeyboardInterrupt", NULL, BLAMES_NOBODY },
 	{ "a signal that torch's handler made an exception of",
@@ -192,6 +214,9 @@ static void test_blames(void **state)
 	"[rank1]:[W1121 22:36:22.797168579 TCPStore.cpp:138] [c10d] recvValueWithTimeout failed on " \
 	"SocketImpl(fd=4, remote=[::ffff:127.0.0.1]:29872): Failed to recv, got 0 bytes. Connection " \
 	"was likely closed. Did the remote server shutdown or crash?\n"
+#define MONITORED "RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 4000 ms\n"
+#define CHAINED   "The above exception was the direct cause of the following exception:\n\n"
+#define HANDLING  "During handling of the above exception, another exception occurred:\n\n"
 #define EXIT(code) \
 	{ \
 		ENDED_EXIT, (code), false \
@@ -239,9 +264,33 @@ static const struct lines_row {
 		BLAMES_ITSELF },
 	{ "after a peer's that it survived", EXIT(1),
 		BEGIN AT_WORK GLOO STEPS BEGIN AT_HOME "ValueError: empty\n", BLAMES_ITSELF },
-	{ "while it handled a peer's", EXIT(1),
-		BEGIN AT_WORK GLOO "\nDuring handling of the above exception, another exception "
-				   "occurred:\n\n" BEGIN AT_HOME "KeyError: 'x'\n",
+	{ "while it handled a lost peer's", EXIT(1),
+		BEGIN AT_WORK GLOO "\n" HANDLING BEGIN AT_HOME "KeyError: 'x'\n", BLAMES_A_PEER },
+	{ "raised from a time-out", EXIT(1),
+		BEGIN AT_WORK MONITORED "\n" CHAINED BEGIN AT_HOME "ValueError: no step\n",
+		BLAMES_A_WAIT },
+	{ "over another one, with torch's marks", EXIT(1),
+		"[rank0]: " BEGIN AT_WORK "[rank0]: " MONITORED "\n[rank0]: " CHAINED
+		"[rank0]: " BEGIN AT_HOME "[rank0]: KeyError: 'x'\n\n[rank0]: " HANDLING
+		"[rank0]: " BEGIN AT_HOME "[rank0]: ValueError: no step\n",
+		BLAMES_A_WAIT },
+	{ "raised from one of its own", EXIT(1),
+		BEGIN AT_HOME "KeyError: 'x'\n\n" CHAINED BEGIN AT_HOME "ValueError: no step\n",
+		BLAMES_ITSELF },
+	{ "Ctrl-C while it handled a time-out", EXIT(1),
+		BEGIN AT_WORK MONITORED "\n" HANDLING BEGIN AT_HOME "KeyboardInterrupt\n",
+		BLAMES_NOBODY },
+	{ "after a time-out that it survived", EXIT(1),
+		BEGIN AT_WORK MONITORED STEPS BEGIN AT_HOME "ValueError: no step\n",
+		BLAMES_ITSELF },
+	{ "a thread's, chained to another one of it", EXIT(1),
+		BEGIN AT_HOME
+		"ValueError: empty\nException in thread Thread-3 (pump):\n" BEGIN AT_WORK GLOO
+		"\n" HANDLING BEGIN AT_WORK GLOO,
+		BLAMES_ITSELF },
+	{ "clients of another kind", EXIT(1), BEGIN AT_HOME "ValueError: only 3 clients joined\n",
+		BLAMES_ITSELF },
+	{ "another library's barrier", EXIT(1), BEGIN AT_HOME "zk.LockTimeout: Barrier timed out\n",
 		BLAMES_ITSELF },
 	{ "of another process of it, which it tells", EXIT(1),
 		BEGIN AT_HOME "torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
@@ -380,6 +429,10 @@ static const struct own_row {
 			      "following exception:\n\n" BEGIN AT_HOME
 			      "ValueError: empty\n" BEGIN AT_WORK GLOO,
 		"ValueError: empty" },
+	{ "but not from a lost peer",
+		BEGIN AT_WORK GLOO "\n" CHAINED BEGIN AT_HOME
+				   "ValueError: empty\n" BEGIN AT_WORK GLOO,
+		NULL },
 	{ "another's first, then it", BEGIN AT_WORK GLOO BEGIN AT_HOME "ValueError: empty\n",
 		"ValueError: empty" },
 	{ "none but lost peers", BEGIN AT_WORK GLOO BEGIN AT_WORK GLOO, NULL },
