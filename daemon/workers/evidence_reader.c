@@ -68,11 +68,13 @@ static struct last_words keep_words(const struct last_words *words, struct arena
 	return ret;
 }
 
-static struct speaker speaker_of(
-	const struct plan *plan, const struct attempt *attempt, const struct outcome *o)
+/* NULL: the ranks that it names are those of its own script, and not ours. */
+static const struct speaker *speaker_of(const struct plan *plan, const struct attempt *attempt,
+	const struct outcome *o, struct speaker *room)
 {
-	return (struct speaker){ .rank = o->rank,
+	*room = (struct speaker){ .rank = o->rank,
 		.master_port = plan->store == STORE_RANK0 ? attempt->master_port : NULL };
+	return plan->node_env ? NULL : room;
 }
 
 /* A script that starts ranks of its own has none of launchd's, and one output for all of them: what
@@ -91,7 +93,7 @@ static bool read_own(const struct plan *plan, struct outcome *o, const struct le
 static const struct error_record *read_one(const struct plan *plan, const struct attempt *attempt,
 	struct outcome *o, const struct left_words *words, struct arena *arena, struct failure *why)
 {
-	const struct speaker by = speaker_of(plan, attempt, o);
+	struct speaker by;
 	struct error_record *record = arena_alloc(arena, sizeof *record);
 	struct record_text text = { 0 };
 
@@ -105,7 +107,8 @@ static const struct error_record *read_one(const struct plan *plan, const struct
 	if (record_load(&text, arena, record, why) <= 0)
 		return read_own(plan, o, words, arena, record) ? record : NULL;
 	if (record->message || record->traceback) /* else its last lines are all that can be read */
-		o->blames = blames_of(record->message, record->traceback, &by, &o->waited);
+		o->blames = blames_of(record->message, record->traceback,
+			speaker_of(plan, attempt, o, &by), &o->waited);
 	return record;
 }
 
@@ -137,9 +140,10 @@ size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,
 			continue;
 		failed[n++] = &outcomes[i];
 		if (words) {
-			const struct speaker by = speaker_of(plan, attempt, &outcomes[i]);
+			struct speaker by;
 
-			read_lines(&by, &outcomes[i], words[i].words.lines);
+			read_lines(speaker_of(plan, attempt, &outcomes[i], &by), &outcomes[i],
+				words[i].words.lines);
 		}
 	}
 	qsort(failed, n, sizeof *failed, by_time);

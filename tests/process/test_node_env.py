@@ -114,3 +114,20 @@ def test_the_exception_of_a_rank_of_the_script_comes_before_those_that_lost_it(s
         assert 'root cause: rank 1 (local rank 0' in result.err, result.err
     assert 'launchd: error: exception: ValueError: the teapot is empty' in results[0].err
     assert "raise ValueError('the teapot is empty')" in results[0].err
+
+
+# Its ranks are 0 and 1 of its own: neither is launchd's rank 1, which is the other node's script.
+TIMES_OUT = """import os, sys, time
+if os.environ['NODE_RANK'] == '1':
+    time.sleep(600)
+def monitored_barrier():
+    raise RuntimeError('[Rank 0]: Rank 1 failed to pass monitoredBarrier in 4000 ms')
+monitored_barrier()
+"""
+
+
+def test_ranks_that_the_script_names_are_its_own(start, place):
+    """Nobody is blamed, where launchd's ranks are others."""
+    job = Cluster(start, 2, ['--node-env', '--python', sys.executable, place.write('train.py', TIMES_OUT)])
+    for result in job.end():
+        assert 'root cause: timed out waiting for another rank (rank 0 waited)' in result.err, result.err
