@@ -58,6 +58,24 @@ static bool is_suspect(const struct result *r, const struct outcome *o)
 	return false;
 }
 
+static bool absent_is_over(const struct outcome *o)
+{
+	return o->asked == ASKED_NOTHING && ending_is_success(&o->end);
+}
+
+/* Who has ended does not come any more. Where others neither waited nor have ended, they may be
+ * those that are waited for, in a group without it. */
+static bool absent_has_ended(const struct result *r, const struct outcome *o)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		const struct outcome *other = &r->outcomes[i];
+
+		if (other->blames < BLAMES_A_PEER && !absent_is_over(other))
+			return false;
+	}
+	return absent_is_over(o);
+}
+
 /* A worker that has timed out, or lost a peer, was there. If all workers match, the way tells
  * nothing. */
 static struct absent find_absent(const struct result *r, is_absent *is)
@@ -106,6 +124,8 @@ static void describe_absent(
 		absent_add_waiting(r, &out);
 		text_add(&out, " waited)");
 	} else {
+		if (absent_is_over(a->first))
+			text_add(&out, "it had ended with exit code 0, and ");
 		absent_add_waiting(r, &out);
 		text_add(&out, " timed out waiting for ");
 		if (a->count == 1)
@@ -146,7 +166,8 @@ static bool has_any_waited(const struct result *r)
 
 bool absent_blame(struct result *r)
 {
-	is_absent *const ways[] = { absent_is_named, is_outside_store, is_suspect };
+	is_absent *const ways[] = { absent_is_named, is_outside_store, is_suspect,
+		absent_has_ended };
 	const struct outcome *victim = first_victim(r);
 	struct absent a = { .count = 0 };
 	struct cause *c = &r->cause;

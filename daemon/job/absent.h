@@ -8,8 +8,8 @@ struct result;
 
 /* Makes the cause of a job in which nothing is left but victims: CAUSE_TIMEOUT, with the worker
  * that did not come as its culprit, where it is known: because they name it, because it never
- * joined the store, or because --on-hang saw it elsewhere. False, and nothing is changed: nobody
- * timed out. */
+ * joined the store, because --on-hang saw it elsewhere, or because it had ended. False, and nothing
+ * is changed: nobody timed out. */
 bool absent_blame(struct result *r);
 
 #endif
