@@ -11,6 +11,7 @@
 #include "daemon/plan/plan.h"
 #include "daemon/report/error_file.h"
 #include "daemon/report/report_input.h"
+#include "daemon/report/said.h"
 
 enum { EXIT_USAGE = 2 }; /* argparse's, click's and absl's */
 
@@ -164,7 +165,7 @@ static const char *hint_of_port(const struct report_input *in, const struct word
 
 const char *report_hint(const struct report_input *in)
 {
-	const struct words w = { in->record ? in->record->message : NULL, in->words.lines };
+	const struct words w = { in->record ? in->record->message : NULL, said_last_lines(in) };
 	const struct outcome *failed = cause_failed(&in->result->cause);
 	const char *hint;
 

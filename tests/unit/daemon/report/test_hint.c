@@ -28,6 +28,8 @@
 	}
 
 /* clang-format off */
+#define LINES "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n"
+
 static const struct hint_row {
 	const char *says;
 	struct ending end;
@@ -44,6 +46,9 @@ static const struct hint_row {
 	  NULL, true, NULL, IN_USE, { NULL }, NULL, STORE_AGENT },
 	{ "Python, in its error file", ENDED(1), NULL, "OSError: [Errno 98] Address already in use", true,
 	  NULL, IN_USE, { NULL }, NULL, STORE_AGENT },
+	{ "long before the end, where it found another one", ENDED(1),
+	  "port 4711: Address already in use\n" LINES "ValueError: empty\n", NULL, true, NULL, NULL, { NULL },
+	  NULL, STORE_AGENT },
 	{ "torch waits at another port", ENDED(1),
 	  "TimeoutError: The client socket has timed out after 1800s while trying to connect to (127.0.0.1, 23456).\n",
 	  NULL, true, NULL,
