@@ -89,8 +89,14 @@ def test_two_nodes_whose_scripts_start_two_ranks_each(start, place):
 
 # The script is its rank 0, and starts the others, as Lightning does. Its rank 1 fails by itself, and
 # then rank 0, which has lost it.
-LOSES = """import os, subprocess, sys
+LOSES = """import os, signal, subprocess, sys, time
 if len(sys.argv) == 1:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # or the node that ends first has the other one's words cut short
+    ready = os.path.join(os.path.dirname(sys.argv[0]), 'ready')
+    if os.environ['NODE_RANK'] == '1':
+        open(ready, 'w').close()
+    while not os.path.exists(ready):
+        time.sleep(0.01)
     child = subprocess.Popen([sys.executable, sys.argv[0], '1'])
     child.wait()
     for i in range(12):
@@ -108,8 +114,8 @@ if os.environ['NODE_RANK'] == '1':
 
 def test_the_exception_of_a_rank_of_the_script_comes_before_those_that_lost_it(start, place):
     """On the other node, too, which ends first."""
-    job = Cluster(start, 2, ['--node-env', '--python', sys.executable, '--tail-lines=5', place.write('train.py', LOSES)])
-    results = job.end()
+    script = place.write('train.py', LOSES)
+    results = Cluster(start, 2, ['--node-env', '--python', sys.executable, '--tail-lines=5', script]).end()
     for result in results:
         assert 'root cause: rank 1 (local rank 0' in result.err, result.err
     assert 'launchd: error: exception: ValueError: the teapot is empty' in results[0].err
