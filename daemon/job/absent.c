@@ -63,8 +63,8 @@ static bool absent_is_over(const struct outcome *o)
 	return o->asked == ASKED_NOTHING && ending_is_success(&o->end);
 }
 
-/* Who has ended does not come any more. Where others neither waited nor have ended, they may be
- * those that are waited for, in a group without it. */
+/* A worker that has ended does not come any more. Where others neither waited nor have ended, they
+ * may be those that are waited for, in a group without it. */
 static bool absent_has_ended(const struct result *r, const struct outcome *o)
 {
 	for (size_t i = 0; i < r->count; i++) {

@@ -52,6 +52,11 @@ static bool has_any(const char *text, const char *const *list, size_t count)
 	return false;
 }
 
+static bool begins(const char *line, const char *with)
+{
+	return strncmp(line, with, strlen(with)) == 0;
+}
+
 /* NCCL calls every failing system call by one name: a socket's is a peer's, malloc's is not, and
  * "(e.g. socket, malloc)" is part of the name's own explanation. */
 static bool is_failed_socket(const char *text)
@@ -67,16 +72,13 @@ static bool is_failed_socket(const char *text)
 static const char *const of_torch[] = { "torch/distributed", "torch.distributed", "c10d", "NCCL",
 	"nccl", "gloo" };
 
-/* What is below torch.distributed.elastic tells nothing: @record, which wraps the whole program, is
- * in all of its tracebacks. */
-static bool is_in(const char *text, const char *name)
+/* Whether the text has this name, but not as a part of torch.distributed.elastic's: @record wraps
+ * the whole program, and is in all of its tracebacks. */
+static bool has_name_of(const char *text, const char *name)
 {
-	static const char elastic[] = ".elastic";
-
 	for (const char *at = text; (at = strstr(at, name));) {
 		at += strlen(name);
-		if ((*at != '.' && *at != '/') ||
-			strncmp(at + 1, elastic + 1, sizeof elastic - 2) != 0)
+		if ((*at != '.' && *at != '/') || !begins(at + 1, "elastic"))
 			return true;
 	}
 	return false;
@@ -85,7 +87,7 @@ static bool is_in(const char *text, const char *name)
 static bool is_of_torch(const char *text)
 {
 	for (size_t i = 0; i < sizeof of_torch / sizeof *of_torch; i++)
-		if (is_in(text, of_torch[i]))
+		if (has_name_of(text, of_torch[i]))
 			return true;
 	return false;
 }
@@ -97,7 +99,7 @@ static bool tells_of_peer(const char *text, const char *traceback)
 	if (HAS(text, of_peers) || is_failed_socket(text))
 		return true;
 	return HAS(text, of_sockets) &&
-		(!strstr(text, "[Errno ") || (traceback && is_in(traceback, of_torch[0])));
+		(!strstr(text, "[Errno ") || (traceback && has_name_of(traceback, of_torch[0])));
 }
 
 /* A download times out in the same words, which count only where nothing shows that it was one. */
@@ -156,11 +158,6 @@ static const char *const of_gpus[] = { "CUDA error", "unhandled cuda error", "Cu
 static const char killed_loader[] = "is killed by signal: Terminated";
 
 enum { FINAL_LINES = 16, MESSAGE_LINES = 8, MUTE_LINES = 3 };
-
-static bool begins(const char *line, const char *with)
-{
-	return strncmp(line, with, strlen(with)) == 0;
-}
 
 /* Stack frames of C++ are long, and say nothing to us. */
 static bool is_frame(const char *line)
@@ -300,7 +297,7 @@ static void cut_message(char *message)
 	*line = '\0';
 }
 
-static bool is_asked_for(const char *message)
+static bool is_end_asked_for(const char *message)
 {
 	for (size_t i = 0; i < sizeof of_nobody / sizeof *of_nobody; i++)
 		if (is_named(message, of_nobody[i]))
@@ -310,7 +307,7 @@ static bool is_asked_for(const char *message)
 
 static bool is_of_nobody(const char *message)
 {
-	return is_asked_for(message) || strstr(message, killed_loader);
+	return is_end_asked_for(message) || strstr(message, killed_loader);
 }
 
 static enum blames blames_of_message(char *message, const char *context)
@@ -353,7 +350,7 @@ enum blames blames_of(
 	if (!has_message && !(traceback && *traceback))
 		return BLAMES_NOBODY;
 	said = has_message ? message : exception_of(traceback);
-	if (is_asked_for(said))
+	if (is_end_asked_for(said))
 		return BLAMES_NOBODY;
 	told = blames_told(said, traceback);
 	if (told == BLAMES_ITSELF && traceback) {
