@@ -247,6 +247,7 @@ static void failed_fields(struct pass *p, struct outcome *o)
 	o->blames = small(p, o->blames, BLAMES_A_WAIT);
 	o->waited.in_store = flag(p, o->waited.in_store);
 	o->waited.dials = flag(p, o->waited.dials);
+	o->waited.more = flag(p, o->waited.more);
 	o->waited.count = small(p, o->waited.count, WAITED_RANKS);
 	for (size_t i = 0; i < WAITED_RANKS; i++)
 		o->waited.ranks[i] = u32(p, o->waited.ranks[i]);

@@ -123,7 +123,7 @@ struct message_outcomes {
 	const struct outcome *list;
 	size_t count; /* up to OUTCOMES_MAX */
 };
-enum { OUTCOMES_MAX = 4096, OUTCOME_BYTES = 113 };
+enum { OUTCOMES_MAX = 4096, OUTCOME_BYTES = 114 };
 
 /* Ranks of a node that have not connected to the store. */
 struct message_ranks {

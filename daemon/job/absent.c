@@ -15,6 +15,7 @@ struct absent {
 	const struct outcome *first;
 	unsigned ranks[ABSENT_NAMED];
 	size_t count;
+	bool more; /* they name others, too */
 };
 
 typedef bool is_absent(const struct result *r, const struct outcome *o);
@@ -95,6 +96,8 @@ static struct absent find_absent(const struct result *r, is_absent *is)
 			a.ranks[a.count] = o->rank;
 		a.count++;
 	}
+	for (size_t i = 0; i < r->count && is == absent_is_named; i++)
+		a.more |= has_waited(&r->outcomes[i]) && r->outcomes[i].waited.more;
 	return others ? a : (struct absent){ .count = 0 };
 }
 
@@ -134,6 +137,7 @@ static void describe_absent(
 			numbers_add(&out, "rank", a->ranks, a->count);
 		else
 			text_printf(&out, "it and %zu more", a->count - 1);
+		text_add(&out, a->more ? " and others" : "");
 	}
 	(void)snprintf(ret, CAUSE_DETAIL_SIZE, "%s", text_string(&out));
 	text_done(&out);

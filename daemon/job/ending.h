@@ -54,6 +54,7 @@ enum { WAITED_RANKS = 8 };
 struct waited {
 	bool in_store;                /* for a key of the store, or for its clients */
 	bool dials;                   /* rank 0, which hosts the store, did not answer */
+	bool more;                    /* it names more ranks than these */
 	unsigned count;               /* of the ranks that it names; 0: none */
 	unsigned ranks[WAITED_RANKS]; /* of the job, not of one of its groups */
 };

@@ -56,6 +56,15 @@ static void waits_add(struct waited *w, unsigned rank)
 			return;
 	if (w->count < WAITED_RANKS)
 		w->ranks[w->count++] = rank;
+	else
+		w->more = true;
+}
+
+static void waits_add_all(struct waited *w, const struct waited *named)
+{
+	for (unsigned i = 0; i < named->count; i++)
+		waits_add(w, named->ranks[i]);
+	w->more |= named->more;
 }
 
 /* Reads a number of at most 6 digits. NULL: there is none. */
@@ -80,7 +89,7 @@ static const char *waits_add_list(struct waited *w, const char *at)
 		last = first;
 		more = *at == '-' ? waits_number(at + 1, &last) : NULL;
 		at = more ? more : at;
-		for (unsigned i = first; i <= last && i - first < WAITED_RANKS; i++)
+		for (unsigned i = first; i <= last && i - first <= WAITED_RANKS; i++)
 			waits_add(w, i);
 		end = NULL;
 		if (*at == ',')
@@ -137,8 +146,7 @@ static void waits_read_barrier(
 		return;
 	stop = waits_add_list(&named, at + strspn(at, " "));
 	if (stop == end && own_rank == 0 && waits_for_all(lines))
-		for (unsigned i = 0; i < named.count; i++)
-			waits_add(ret, named.ranks[i]);
+		waits_add_all(ret, &named);
 }
 
 enum { KEY_PARTS = 8 };
@@ -224,8 +232,7 @@ static void waits_read_nccl_id(const char *message, unsigned own_rank, struct wa
 		return;
 	(void)waits_add_list(&named, from + strlen("ncclUniqueId from ["));
 	if (waits_are_below(&named, own_rank))
-		for (unsigned i = 0; i < named.count; i++)
-			waits_add(ret, named.ranks[i]);
+		waits_add_all(ret, &named);
 }
 
 /* With TORCH_NCCL_DESYNC_DEBUG: "ranks [1, 2] are the lagging ranks", or "[2] finished collective
@@ -249,8 +256,7 @@ static void waits_read_desync(const char *message, unsigned own_rank, struct wai
 		(!self || !waits_number(self + 5, &group_rank) || group_rank != own_rank ||
 			!waits_are_below(&named, own_rank)))
 		return;
-	for (unsigned i = 0; i < named.count; i++)
-		waits_add(ret, named.ranks[i]);
+	waits_add_all(ret, &named);
 }
 
 /* JAX: "Some timed out task names:\n/job:jax_worker/replica:0/task:1" */

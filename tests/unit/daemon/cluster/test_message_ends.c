@@ -41,7 +41,7 @@ static const struct outcome outcome = {
 	.asked_ns = 3,
 	.late_ns = 4,
 	.blames = BLAMES_A_WAIT,
-	.waited = { true, true, 2, { 70000, 1, 0, 0, 0, 0, 0, 8 } },
+	.waited = { true, true, true, 2, { 70000, 1, 0, 0, 0, 0, 0, 8 } },
 	.unjoined = true,
 	.left = 5,
 	.left_killed = 6,
@@ -84,6 +84,7 @@ static void assert_outcomes(const struct outcome *a, const struct outcome *b)
 	assert_int_equal(a->blames, b->blames);
 	assert_int_equal(a->waited.in_store, b->waited.in_store);
 	assert_int_equal(a->waited.dials, b->waited.dials);
+	assert_int_equal(a->waited.more, b->waited.more);
 	assert_int_equal(a->waited.count, b->waited.count);
 	assert_memory_equal(a->waited.ranks, b->waited.ranks, sizeof a->waited.ranks);
 	assert_int_equal(a->unjoined, b->unjoined);
@@ -423,7 +424,7 @@ static const struct value_row {
 	{ "no signal above 127 that asked", 35, 255 },
 	{ "no time before the machine's own", 67, 255 },
 	{ "nobody else to blame", 68, 4 },
-	{ "no ninth rank that it waited for", 71, 9 },
+	{ "no ninth rank that it waited for", 72, 9 },
 };
 
 static void test_value(void **state)

@@ -36,6 +36,12 @@ static const struct row {
 	{ "or a range",
 		"RuntimeError: [Rank 0]: Ranks 1-3, 6 failed to pass monitoredBarrier in 4000 ms",
 		OF_ALL, 0, .ranks = "1 2 3 6" },
+	{ "more than there is room for",
+		"RuntimeError: [Rank 0]: Ranks 1-8, 9 failed to pass monitoredBarrier in 4000 ms",
+		OF_ALL, 0, .ranks = "1 2 3 4 5 6 7 8 and more" },
+	{ "also in one range",
+		"RuntimeError: [Rank 0]: Ranks 1-999999 failed to pass monitoredBarrier in 4000 ms",
+		OF_ALL, 0, .ranks = "1 2 3 4 5 6 7 8 and more" },
 	{ "called without arguments",
 		"RuntimeError: Rank 0: Rank 2 failed to pass monitoredBarrier in 30000 ms",
 		BARRIER("sync = dist.monitored_barrier()"), 0, .ranks = "2" },
@@ -138,6 +144,7 @@ static void test_waits(void **state)
 
 		(void)snprintf(ranks + len, sizeof ranks - len, "%s%u", len ? " " : "", w.ranks[i]);
 	}
+	(void)strcat(ranks, w.more ? " and more" : "");
 	assert_string_equal(ranks, row->ranks);
 	assert_int_equal(w.in_store, row->in_store);
 	assert_int_equal(w.dials, row->dials);
