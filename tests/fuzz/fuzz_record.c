@@ -135,6 +135,9 @@ static void check(const struct cjson *c, const uint8_t *bytes, size_t len)
 	lines = lines_of(bytes, len, &arena);
 	check_report(&record, lines, &arena);
 	PROMISE(blames_of_lines(&failed, lines, &by, &waited) <= BLAMES_A_WAIT);
+	PROMISE(blames_of(record.message, lines, &by, &waited) <= BLAMES_A_WAIT);
+	if (blames_find_own(lines, &arena, &record))
+		PROMISE(*record.message && strstr(record.traceback, record.message));
 	arena_done(&arena);
 }
 
