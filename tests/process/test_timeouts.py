@@ -170,9 +170,9 @@ exit 1
 '''
 
 
-def told_by(place, words, rank=0):
+def told_by(place, words, rank=0, others='exec sleep 600'):
     return ['--no_python', '--use_env', 'sh', place.write('job.sh', f'''
-[ $RANK = {rank} ] || exec sleep 600
+[ $RANK = {rank} ] || {others}
 {words}''')]
 
 
@@ -204,6 +204,29 @@ def test_the_watchdog_that_looked_for_the_desync_names_the_laggard(launch, place
     result = launch(['--nproc_per_node=2', *told_by(place, WATCHDOG.replace('LAGGING', LAGGING))])
     assert is_rank(cause(result), 1), result.err
     assert result.rc == 134
+
+
+def test_a_rank_that_had_ended_did_not_come(launch, place):
+    words = 'sleep 1\n' + WATCHDOG.replace('LAGGING', '')
+    result = launch(['--nproc_per_node=2', *told_by(place, words, others='exit 0')])
+    assert is_rank(cause(result), 1), result.err
+    assert cause(result).endswith('it had ended with exit code 0, and rank 0 timed out waiting for it')
+    assert result.rc == 134
+
+
+def test_a_time_out_that_the_program_wraps_is_no_failure_of_its_own(launch, place):
+    words = KEY.replace('\nEND', """
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "train.py", line 7, in <module>
+    raise KeyError("x")
+KeyError: 'x'
+END""")
+    result = launch(['--nproc_per_node=4', *told_by(place, words)])
+    assert is_rank(cause(result), 3), result.err
+    assert result.rc == 1
 
 
 def test_a_victim_names_a_rank_of_another_node(start, place):
