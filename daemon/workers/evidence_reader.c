@@ -68,7 +68,7 @@ static struct last_words keep_words(const struct last_words *words, struct arena
 	return ret;
 }
 
-/* NULL: the ranks that it names are those of its own script, and not ours. */
+/* NULL: its script has ranks of its own, and names these. */
 static const struct speaker *speaker_of(const struct plan *plan, const struct attempt *attempt,
 	const struct outcome *o, struct speaker *room)
 {

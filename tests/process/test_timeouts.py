@@ -159,7 +159,8 @@ END
 kill -ABRT $$
 '''
 LAGGING = '''
-	 - To our best knowledge, ranks [1] are the lagging ranks that caused this timeout. They never joined any collectives'''
+	 - To our best knowledge, ranks [1] are the lagging ranks that caused this timeout. They \
+never joined any collectives'''
 KEY = '''cat >&2 <<END
 Traceback (most recent call last):
   File "train.py", line 5, in <module>
