@@ -299,10 +299,12 @@ static const char *text_so_far(
 
 struct tails *logs_tails(struct logs *l, unsigned lines)
 {
-	struct tails *t = tails_new(l->plan->start_count);
+	struct tails *t = tails_new(l->plan->start_count, lines);
 
-	for (unsigned i = 0; t && i < t->count; i++)
+	for (unsigned i = 0; t && i < t->count; i++) {
 		t->of[i] = text_so_far(l, i, lines, &t->memory);
+		t->bytes[i] = l->of[i].tail.bytes[0] + l->of[i].tail.bytes[1];
+	}
 	if (!t || !arena_failed(&t->memory))
 		return t;
 	tails_free(t);

@@ -258,19 +258,20 @@ void tail_done(struct tail *t)
 	*t = (struct tail){ 0 };
 }
 
-struct tails *tails_new(unsigned count)
+struct tails *tails_new(unsigned count, unsigned max)
 {
 	struct tails *t = calloc(1, sizeof *t);
 
-	if (t)
-		t->of = arena_alloc(&t->memory, count * sizeof *t->of);
-	if (t && !t->of) {
-		tails_free(t);
+	if (!t)
 		return NULL;
-	}
-	if (t)
-		t->count = count;
-	return t;
+	t->count = count;
+	t->max = max;
+	t->of = arena_alloc(&t->memory, count * sizeof *t->of);
+	t->bytes = arena_alloc(&t->memory, count * sizeof *t->bytes);
+	if (t->of && t->bytes)
+		return t;
+	tails_free(t);
+	return NULL;
 }
 
 void tails_free(struct tails *t)

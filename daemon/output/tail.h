@@ -48,12 +48,13 @@ const char *tail_text(const struct tail *t, unsigned max, struct arena *arena);
 /* What each of several workers has said last, as tail_text() has it. */
 struct tails {
 	struct arena memory;
-	unsigned count;
-	const char **of; /* in the order of their local ranks; "": nothing that is known */
+	unsigned count, max; /* of lines: so many were asked for */
+	const char **of;     /* in the order of their local ranks; "": nothing that is known */
+	uint64_t *bytes;     /* that came of each at all */
 };
 
 /* Memory for so many workers; NULL: there is none. */
-struct tails *tails_new(unsigned count);
+struct tails *tails_new(unsigned count, unsigned max);
 
 /* NULL is allowed. */
 void tails_free(struct tails *t);

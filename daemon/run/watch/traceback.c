@@ -12,11 +12,12 @@
 #include "daemon/workers/pool.h"
 #include "daemon/workers/worker.h"
 
-/* LINES: as many as anybody asks for, so that this answer does for all */
+/* LINES: as many as anybody asks for, so that this answer does for all; others' may be too short */
 enum { SHOWN_BYTES = 240, LINES = 1000 };
 
 struct traceback_seen {
 	uint64_t hash;     /* of the last lines; 0: there are none */
+	uint64_t bytes;    /* that came at all: one who repeats himself has the same last lines */
 	uint64_t since_ms; /* they are the same */
 	bool is, said;
 };
@@ -98,7 +99,7 @@ void traceback_begin(struct traceback_watch *w, uint64_t now_ms)
 {
 	traceback_done(w);
 	w->looked_ms = now_ms;
-	w->bytes = 0;
+	w->bytes = w->asked_bytes = 0;
 }
 
 void traceback_done(struct traceback_watch *w)
@@ -126,7 +127,7 @@ void traceback_look(struct traceback_watch *w, uint64_t now_ms)
 		due |= w->of[i].is && !w->of[i].said &&
 			now_ms - w->of[i].since_ms >= TRACEBACK_LIVES_MS;
 	if ((bytes != w->bytes || due) && output_ask_tails(w->output, LINES))
-		w->bytes = bytes;
+		w->asked_bytes = bytes;
 }
 
 static void say_it_lives(const struct traceback_watch *w, const struct worker *worker,
@@ -141,16 +142,19 @@ static void say_it_lives(const struct traceback_watch *w, const struct worker *w
 	text_done(&t);
 }
 
-static void hear_worker(struct traceback_watch *w, unsigned i, const char *text, uint64_t now_ms)
+static void hear_worker(
+	struct traceback_watch *w, unsigned i, const struct tails *tails, uint64_t now_ms)
 {
 	struct traceback_seen *seen = &w->of[i];
 	const struct worker *worker = &w->pool->workers[i];
+	const char *text = tails->of[i];
 	uint64_t hash = message_hash(text);
 	const char *message;
 	size_t len;
 
-	if (hash != seen->hash) {
+	if (hash != seen->hash || tails->bytes[i] != seen->bytes) {
 		seen->hash = hash;
+		seen->bytes = tails->bytes[i];
 		seen->since_ms = now_ms;
 	}
 	seen->is = worker_is_alive(worker) && traceback_ends(text, &message, &len);
@@ -162,12 +166,13 @@ static void hear_worker(struct traceback_watch *w, unsigned i, const char *text,
 
 void traceback_hear(struct traceback_watch *w, const struct tails *tails, uint64_t now_ms)
 {
-	if (!tails || w->looked_ms == 0)
+	if (!tails || tails->max < LINES || w->looked_ms == 0)
 		return;
+	w->bytes = w->asked_bytes;
 	if (!w->of) {
 		w->count = tails->count;
 		w->of = calloc(w->count, sizeof *w->of);
 	}
 	for (unsigned i = 0; w->of && i < w->count && i < tails->count; i++)
-		hear_worker(w, i, tails->of[i], now_ms);
+		hear_worker(w, i, tails, now_ms);
 }

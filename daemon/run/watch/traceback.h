@@ -26,8 +26,9 @@ struct traceback_watch {
 	/* private */
 	struct traceback_seen *of; /* of each worker; NULL: nothing was asked yet */
 	unsigned count;
-	uint64_t bytes;     /* that workers had written when it asked last */
-	uint64_t looked_ms; /* when it looked at that last */
+	uint64_t bytes;       /* that workers had written when it asked what it has heard */
+	uint64_t asked_bytes; /* when it asked last */
+	uint64_t looked_ms;   /* when it looked at that last */
 };
 
 /* The workers of an attempt were started. */

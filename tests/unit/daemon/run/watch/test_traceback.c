@@ -75,7 +75,8 @@ static struct living {
 	struct traceback_watch watch;
 	struct output_counts counts;
 	const char *texts[WORKERS];
-	bool asked;
+	uint64_t bytes[WORKERS];
+	unsigned asked; /* so many lines */
 	uint64_t now_ms;
 	unsigned notes, asks;
 	char note[400];
@@ -92,8 +93,8 @@ struct output_counts __wrap_output_counts(const struct output *o)
 
 bool __wrap_output_ask_tails(struct output *o, unsigned lines)
 {
-	(void)o, (void)lines;
-	l.asked = true;
+	(void)o;
+	l.asked = lines;
 	l.asks++;
 	return true;
 }
@@ -125,19 +126,25 @@ static void begin(void)
 static void write_line(unsigned i, const char *text)
 {
 	l.texts[i] = text;
+	l.bytes[i] += strlen(text);
 	l.counts.read_bytes[1] += strlen(text);
+}
+
+static void answer(const char **of, unsigned lines)
+{
+	struct tails tails = { .count = WORKERS, .max = lines, .of = of, .bytes = l.bytes };
+
+	traceback_hear(&l.watch, &tails, l.now_ms);
 }
 
 static void wait_seconds(unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
-		struct tails tails = { .count = WORKERS, .of = l.texts };
-
 		l.now_ms += 1000;
 		traceback_look(&l.watch, l.now_ms);
-		if (l.asked)
-			traceback_hear(&l.watch, &tails, l.now_ms);
-		l.asked = false;
+		if (l.asked > 0)
+			answer(l.texts, l.asked);
+		l.asked = 0;
 	}
 }
 
@@ -189,6 +196,36 @@ static void test_goes_on(void **state)
 	traceback_done(&l.watch);
 }
 
+/* Of the same exception again and again the last lines are the same, once no more are kept. */
+static void test_again(void **state)
+{
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < 20; i++) {
+		write_line(1, failed);
+		wait_seconds(10);
+	}
+	assert_int_equal(l.notes, 0);
+	wait_seconds(70);
+	assert_int_equal(l.notes, 1);
+	traceback_done(&l.watch);
+}
+
+/* Somebody else has asked for fewer lines. */
+static void test_other_asks(void **state)
+{
+	static const char *fewer[WORKERS] = { "", "ValueError: loss is NaN" };
+
+	(void)state;
+	begin();
+	write_line(1, failed);
+	wait_seconds(20);
+	answer(fewer, 1);
+	wait_seconds(60);
+	assert_int_equal(l.notes, 1);
+	traceback_done(&l.watch);
+}
+
 static void test_ended(void **state)
 {
 	(void)state;
@@ -222,6 +259,8 @@ TESTS(traceback)
 	suite_add(&s, "it lives on", test_lives, NULL, NULL);
 	suite_add(&s, "others write", test_beside_others, NULL, NULL);
 	suite_add(&s, "it goes on", test_goes_on, NULL, NULL);
+	suite_add(&s, "it does the same again", test_again, NULL, NULL);
+	suite_add(&s, "others ask, too", test_other_asks, NULL, NULL);
 	suite_add(&s, "it has ended", test_ended, NULL, NULL);
 	suite_add(&s, "nobody writes", test_silent, NULL, NULL);
 	return suite_run(&s);
