@@ -40,13 +40,37 @@ static const char *behind_mark(const char *line)
 	return digits > 0 && line_begins(line + 5 + digits, "]: ") ? line + 5 + digits + 3 : line;
 }
 
+/* Python 3.13 has some, where it is told so. */
+static const char *behind_colour(const char *at)
+{
+	while (line_begins(at, "\033[")) {
+		at += 2 + strspn(at + 2, "0123456789;");
+		at += *at == 'm';
+	}
+	return at;
+}
+
 /* "ValueError: x", "torch.distributed.DistBackendError: x", "KeyboardInterrupt" */
 static bool names_exception(const char *line)
 {
-	size_t len =
-		strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+	static const char name[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	size_t len;
 
-	return len > 0 && (line[len] == ':' || line[len] == '\n' || line[len] == '\0');
+	line = behind_colour(line);
+	len = strspn(line, name);
+	line = behind_colour(line + len);
+	return len > 0 && (*line == ':' || *line == '\n' || *line == '\0');
+}
+
+/* Of a long traceback only its end is kept: then the text begins inside it. Frames elsewhere are of
+ * a stack that somebody prints. */
+static bool begins_inside(const char *text)
+{
+	for (const char *at = text; *at == ' '; at += strcspn(at, "\n"), at += *at == '\n')
+		if (line_begins(at, "  File "))
+			return true;
+	return false;
 }
 
 /* Lines that torch and CUDA add to the message of an exception. */
@@ -64,7 +88,7 @@ static bool goes_on(const char *line)
 
 bool traceback_ends(const char *text, const char **ret_at, size_t *ret_len)
 {
-	bool inside = false, ignored = false;
+	bool inside = begins_inside(text), ignored = false;
 	const char *message = NULL;
 
 	for (const char *at = text, *next; *at; at = next) {
@@ -133,12 +157,15 @@ void traceback_look(struct traceback_watch *w, uint64_t now_ms)
 static void say_it_lives(const struct traceback_watch *w, const struct worker *worker,
 	const char *message, size_t len)
 {
-	struct text t = { 0 };
+	struct text t = { 0 }, plain = { 0 };
 
+	for (const char *at = message; (at = behind_colour(at)) < message + len; at++)
+		text_add_bytes(&plain, at, 1);
 	text_printf(&t, "rank %u printed a traceback more than %d s ago and is still running: ",
 		worker->outcome.rank, TRACEBACK_LIVES_MS / 1000);
-	text_add_shown(&t, message, len < SHOWN_BYTES ? len : SHOWN_BYTES);
+	text_add_shown(&t, text_string(&plain), plain.len < SHOWN_BYTES ? plain.len : SHOWN_BYTES);
 	bus_note(w->bus, NOTE_WARNING, text_string(&t));
+	text_done(&plain);
 	text_done(&t);
 }
 

@@ -45,6 +45,15 @@ static const struct row {
 	{ "a line that names one came after it", HEADER FRAME "ValueError: x\nretry: 3", NULL },
 	{ "what a destructor raises",
 		"Exception ignored in: <function f>\n" HEADER FRAME "ValueError: x", NULL },
+	{ "its start is not kept any more", "    f(x)\n" FRAME "ValueError: x", "ValueError: x" },
+	{ "a stack that somebody prints", "step 4\n" FRAME "done", NULL },
+	{ "nor is that of what a destructor raises, which goes on", FRAME "ValueError: x\nstep 5",
+		NULL },
+	{ "colours, as Python 3.13 has them",
+		HEADER
+		"  File \033[35m\"t.py\"\033[0m, line \033[35m1\033[0m, in \033[35mf\033[0m\n"
+		"\033[1;35mValueError\033[0m: \033[35mloss is NaN\033[0m",
+		"\033[1;35mValueError\033[0m: \033[35mloss is NaN\033[0m" },
 	{ "one that has not ended", HEADER "  File \"train.py\", line 9, in main", NULL },
 	{ "an exception's name alone", "ValueError: x", NULL },
 	{ "a log of one", "ERROR:root:failed\n" HEADER FRAME "ValueError: x\nWARNING: trying again",
@@ -184,6 +193,18 @@ static void test_beside_others(void **state)
 	traceback_done(&l.watch);
 }
 
+static void test_without_colours(void **state)
+{
+	(void)state;
+	begin();
+	write_line(1, HEADER FRAME "\033[1;35mValueError\033[0m: \033[35mloss is NaN\033[0m");
+	wait_seconds(80);
+	assert_string_equal(l.note,
+		"rank 5 printed a traceback more than 60 s ago and is still running: ValueError: "
+		"loss is NaN");
+	traceback_done(&l.watch);
+}
+
 static void test_goes_on(void **state)
 {
 	(void)state;
@@ -258,6 +279,7 @@ TESTS(traceback)
 	SUITE_ROWS(&s, test_ends, rows);
 	suite_add(&s, "it lives on", test_lives, NULL, NULL);
 	suite_add(&s, "others write", test_beside_others, NULL, NULL);
+	suite_add(&s, "without colours", test_without_colours, NULL, NULL);
 	suite_add(&s, "it goes on", test_goes_on, NULL, NULL);
 	suite_add(&s, "it does the same again", test_again, NULL, NULL);
 	suite_add(&s, "others ask, too", test_other_asks, NULL, NULL);
