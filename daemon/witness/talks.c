@@ -164,20 +164,35 @@ static uint32_t age_of(const struct tcp_talk *t)
 	return t->sent_ms < t->heard_ms ? t->sent_ms : t->heard_ms;
 }
 
-/* Keeps the latest ones. */
+/* It has sent something, and heard nothing since. */
+static bool is_asking(const struct tcp_talk *t)
+{
+	return t->sent_ms < t->heard_ms;
+}
+
+/* Keeps the latest ones, and of those with which it waits up to a half: of a root that gathers from
+ * all it is the one that has not answered. */
 static void keep(struct worker_sample *s, const struct tcp_talk *t)
 {
-	unsigned oldest = 0;
+	const struct tcp_talk *oldest = t;
+	unsigned asking = is_asking(t);
 
 	if (s->talk_count < TALKS_MAX) {
 		s->talks[s->talk_count++] = *t;
 		return;
 	}
-	for (unsigned i = 1; i < TALKS_MAX; i++)
-		if (age_of(&s->talks[i]) > age_of(&s->talks[oldest]))
-			oldest = i;
-	if (age_of(t) < age_of(&s->talks[oldest]))
-		s->talks[oldest] = *t;
+	for (unsigned i = 0; i < TALKS_MAX; i++)
+		asking += is_asking(&s->talks[i]);
+	for (unsigned i = 0; i < TALKS_MAX; i++) {
+		const struct tcp_talk *other = &s->talks[i];
+		bool leaves = is_asking(other) == (asking > TALKS_MAX / 2);
+
+		if (leaves &&
+			(is_asking(oldest) != is_asking(other) || age_of(other) > age_of(oldest)))
+			oldest = other;
+	}
+	if (oldest != t)
+		s->talks[oldest - s->talks] = *t;
 }
 
 static void take_socket(

@@ -8,13 +8,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 #include "common/monotonic.h"
 #include "tests/unit/unit.h"
 
-enum { SENT = 32 << 10, WORKERS = 2 };
+enum { SENT = 32 << 10, WORKERS = 2, MANY = TALKS_MAX + 4 };
 
 /* Both ends of a connection. */
 static void connect_pair(int ret[2])
@@ -128,10 +129,67 @@ static void test_net(void **state)
 		(void)close(all[i]);
 }
 
+/* A process that has one end of each. */
+static pid_t start_with(int pairs[MANY][2])
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int i = 0; i < MANY; i++)
+			(void)close(pairs[i][0]);
+		for (;;)
+			(void)pause();
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void send_byte(int fd)
+{
+	const struct timespec apart = { .tv_nsec = 30000000 }; /* of the kernel's ticks */
+
+	(void)nanosleep(&apart, NULL);
+	assert_int_equal(send(fd, "", 1, 0), 1);
+}
+
+/* Of many connections the one with which it waits for somebody is kept, though all others are
+ * younger: these have answered. */
+static void test_many(void **state)
+{
+	struct looked worker = { 0 };
+	struct worker_sample s;
+	struct talks talks = { 0 };
+	int pairs[MANY][2];
+	unsigned asking = 0;
+
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		connect_pair(pairs[i]);
+	worker.pid = start_with(pairs);
+	send_byte(pairs[0][1]);
+	for (int i = 1; i < MANY; i++)
+		send_byte(pairs[i][0]);
+	look_at_worker(&worker, (uint64_t)monotonic_ms(), MEMORY_LEFT, &s);
+	needs(talks_add(&talks, &worker, &s, 1) == 0, "needs sock_diag");
+	assert_int_equal(s.talk_count, TALKS_MAX);
+	for (unsigned i = 0; i < s.talk_count; i++)
+		asking += s.talks[i].sent_ms < s.talks[i].heard_ms;
+	assert_int_equal(asking, 1);
+	talks_done(&talks);
+	(void)kill(worker.pid, SIGKILL);
+	assert_int_equal(waitpid(worker.pid, NULL, 0), worker.pid);
+	for (int i = 0; i < MANY; i++) {
+		(void)close(pairs[i][0]);
+		(void)close(pairs[i][1]);
+	}
+}
+
 TESTS(talks)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_net, rows);
+	suite_add(&s, "many connections", test_many, NULL, NULL);
 	return suite_run(&s);
 }
