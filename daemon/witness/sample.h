@@ -59,7 +59,8 @@ struct worker_sample {
 	uint64_t at_ms; /* on the clock of its node */
 	char state;     /* as proc(5) has it; '?': it can't be seen */
 	enum waiting_in waits;
-	/* its main thread's, since it began: read and written by calls that /proc/PID/io counts */
+	/* its main thread's, since it began: read and written, as /proc/PID/io counts it, by calls
+	 * and through mapped files */
 	uint64_t main_cpu_ms, main_bytes, main_faults;
 	/* of the rest of its tree: its other threads, and all processes that it has started,
 	 * reaped ones too */

@@ -195,6 +195,82 @@ static void test_main_thread(void **state)
 	assert_int_equal(waitpid(w.pid, NULL, 0), w.pid);
 }
 
+/* A file that the kernel doesn't have in its memory. */
+static const char *map_cold(int fd)
+{
+	const char *data = mmap(NULL, BIG, PROT_READ, MAP_SHARED, fd, 0);
+	static unsigned char in_memory[BIG / PAGE];
+
+	assert_true(data != MAP_FAILED);
+	(void)fsync(fd);
+	(void)posix_fadvise(fd, 0, BIG, POSIX_FADV_DONTNEED);
+	assert_int_equal(mincore((void *)(uintptr_t)data, BIG, in_memory), 0);
+	needs(!(in_memory[0] & 1), "needs a file system on a disk");
+	return data;
+}
+
+/* What it reads from a disk through its memory, by no call. */
+static void look_at_mapped(bool by_child)
+{
+	struct looked w = { .rank = 1 };
+	struct worker_sample first, s;
+	int begins[2], fd = make_file();
+	const char *data = map_cold(fd);
+	char byte;
+
+	assert_int_equal(pipe(begins), 0);
+	w.pid = fork();
+	if (w.pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!by_child || fork() == 0) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			(void)read(begins[0], &byte, 1);
+			touch((volatile char *)(uintptr_t)data, false);
+		}
+		for (;;)
+			(void)pause();
+	}
+	for (int i = 0; i < 100; i++) { /* until the child is there */
+		look_at_worker(&w, (uint64_t)monotonic_ms(), MEMORY_LEFT, &first);
+		if (first.kids == (unsigned)by_child)
+			break;
+		pause_ms(50);
+	}
+	assert_int_equal(write(begins[1], "", 1), 1);
+	s = first;
+	for (int i = 0; i < 100; i++) {
+		uint64_t main = s.main_bytes - first.main_bytes;
+		uint64_t rest = s.read_bytes - first.read_bytes;
+
+		if ((by_child ? rest : main) >= LITTLE)
+			break;
+		pause_ms(50);
+		look_at_worker(&w, (uint64_t)monotonic_ms(), MEMORY_LEFT, &s);
+	}
+	assert_true((by_child ? s.read_bytes - first.read_bytes :
+				s.main_bytes - first.main_bytes) >= LITTLE);
+	if (s.kids > 0)
+		(void)kill(w.kids[0].pid, SIGKILL);
+	assert_int_equal(kill(w.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(w.pid, NULL, 0), w.pid);
+	(void)munmap((void *)(uintptr_t)data, BIG);
+	(void)close(fd);
+	(void)close(begins[0]);
+	(void)close(begins[1]);
+}
+
+static void test_mapped(void **state)
+{
+	(void)state;
+	look_at_mapped(false);
+}
+
+static void test_mapped_by_child(void **state)
+{
+	(void)state;
+	look_at_mapped(true);
+}
+
 static void test_nobody(void **state)
 {
 	struct worker_sample s;
@@ -274,6 +350,8 @@ TESTS(look_at_worker)
 
 	SUITE_ROWS(&s, test_touched, rows);
 	suite_add(&s, "its main thread waits, beside others", test_main_thread, NULL, NULL);
+	suite_add(&s, "it reads what it has mapped", test_mapped, NULL, NULL);
+	suite_add(&s, "its child does", test_mapped_by_child, NULL, NULL);
 	suite_add(&s, "there is no such process", test_nobody, NULL, NULL);
 	suite_add(&s, "a look did not finish, and a thread is stuck", test_wary_stuck, NULL, NULL);
 	suite_add(&s, "a look did not finish, and no thread is", test_wary_well, NULL, NULL);
