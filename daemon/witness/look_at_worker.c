@@ -300,11 +300,14 @@ static bool has_stuck_thread(pid_t pid)
 static void look_warily(pid_t pid, struct worker_sample *s)
 {
 	struct stat_line line;
+	struct io_counts io;
 
 	if (read_stat_line(pid, "stat", &line) < 0)
 		return;
+	io = read_io(pid, "io");
 	s->main_cpu_ms = line.cpu_ms; /* of all its threads: whatever works counts */
 	s->main_faults = line.faults;
+	s->main_bytes = io.read_bytes + io.written_bytes;
 	if (has_stuck_thread(pid)) {
 		s->state = 'D';
 		s->waits = WAIT_DISK;
