@@ -16,6 +16,7 @@ const struct sm detector_life = { "detector", states, DETECTOR_STATES };
 static void detector_goto(struct detector *d, enum detector_state next)
 {
 	d->state = sm_go(&detector_life, d->state, next);
+	d->stirs = 0;
 	if (next == DETECTOR_MOVING)
 		d->finding = (struct hang_finding){ .class = HANG_NONE };
 }
@@ -296,8 +297,11 @@ static enum detector_news take_work(struct detector *d, const struct at_work *w,
 {
 	enum detector_news news;
 
-	if (!w->talk && !w->lasts && d->state != DETECTOR_MOVING)
+	if (!w->talk && !w->lasts && d->state != DETECTOR_MOVING) {
+		if ((w->work || w->net) && d->stirs < STIRS_MAX)
+			d->stirs += STIRS_FOR;
 		return NEWS_NONE;
+	}
 	if (!w->work && !w->net && !w->talk)
 		news = move_doubted(d, UNSURE_CPU, now_ms);
 	else if (!w->work && !w->cpu && d->ras_bytes == 0)
@@ -316,6 +320,7 @@ static enum detector_news judge_quiet(struct detector *d, uint64_t now_ms)
 	uint64_t quiet;
 
 	end_doubt(d, now_ms);
+	d->stirs -= d->stirs > 0;
 	quiet = detector_quiet_ms(d, now_ms);
 	f = find(d, quiet);
 	d->agreed = finding_is_same(&f, &d->latest) ? d->agreed + 1 : 1;
@@ -330,7 +335,8 @@ static enum detector_news judge_quiet(struct detector *d, uint64_t now_ms)
 	}
 	if (finding_is_same(&f, &d->finding))
 		d->finding = f; /* in its words of now */
-	if (quiet < certain_ms(d) || !may_be_certain(d))
+	if (quiet < certain_ms(d) || !may_be_certain(d) ||
+		(d->stirs > 0 && d->finding.class != HANG_STOPPED))
 		return NEWS_NONE;
 	detector_goto(d, DETECTOR_CERTAIN);
 	return NEWS_CERTAIN;

@@ -10,6 +10,8 @@
  *
  * A healthy worker that sleeps before it tries again looks exactly as a hung one, so CERTAIN has to
  * wait: for after_ms, and for LEARNED times the longest quiet that this job has come back from.
+ * It also waits while somebody works in a third of the looks, which is too seldom to clear a
+ * suspicion, as hung jobs with irregular monitors do something now and then.
  * Only where a process is stopped by somebody's SIGSTOP it comes after STOPPED_MS. */
 #ifndef LAUNCHD_DAEMON_WITNESS_DETECTOR_H
 #define LAUNCHD_DAEMON_WITNESS_DETECTOR_H
@@ -27,7 +29,11 @@ enum {
 	DOUBT_MS = 15000, /* until it is known what work was worth: see below */
 	LEFT_OUT = 2,     /* looks at the end of a long quiet: they are of no job that moves */
 	TALK_MS = 8000,   /* as long as talk that looks have shown counts: they come each 5 s */
-	LOOKS_AGREE = 2,  /* looks in a row that must show the same */
+	/* work that clears no suspicion: it is made up for by so many looks without any, and no
+	   more than that */
+	STIRS_FOR = 3,
+	STIRS_MAX = 30,
+	LOOKS_AGREE = 2, /* looks in a row that must show the same */
 	/* and more: the kernel counts CPU time in steps of 10 ms, which of 20 ms would be half a
 	   CPU */
 	LOOKS_APART_MS = 500,
@@ -73,6 +79,7 @@ struct detector {
 	enum unsure unsure;
 	uint64_t doubted_ms; /* moved_ms before that */
 	uint32_t ras_bytes;
+	unsigned stirs;  /* looks without work that are lacking, in a suspicion */
 	unsigned agreed; /* looks in a row that have shown `latest` */
 	bool began;
 };

@@ -595,6 +595,30 @@ static void test_cleared_by_work(void **state)
 	assert_int_equal(look(&t, still), NEWS_CLEARED);
 }
 
+/* What clears no suspicion keeps it from being certain, if it is more than seldom: a loader that
+ * works in every second look is not ended. */
+static void test_works_now_and_then(void **state)
+{
+	static const struct way busy[RANKS] = { { .state = 'S', .waits = WAIT_FUTEX, .io = 9000 },
+		{ .state = 'S', .waits = WAIT_SLEEP, .odd = true }, WAITING, WAITING };
+	static const struct way still[RANKS] = { WAITING,
+		{ .state = 'S', .waits = WAIT_SLEEP, .odd = true }, WAITING, WAITING };
+	struct trial t;
+
+	(void)state;
+	for (unsigned each = 2; each < 6; each++) {
+		enum detector_news news = NEWS_NONE;
+
+		begin(&t, AFTER_MS);
+		assert_int_equal(look_for(&t, still, 30), NEWS_SUSPECT);
+		for (unsigned i = 0; i < 200 && news == NEWS_NONE; i++)
+			news = look(&t, i % each == 0 ? busy : still);
+		assert_int_equal(news, each <= 3 ? NEWS_NONE : NEWS_CERTAIN);
+		if (news == NEWS_NONE) /* it stops */
+			assert_int_equal(look_for(&t, still, 40), NEWS_CERTAIN);
+	}
+}
+
 /* --- what NCCL's RAS tells --- */
 
 static const struct rank_ops even = { .known = true, .still_ms = 4000 };
@@ -1208,6 +1232,7 @@ TESTS(detector)
 	suite_add(
 		&s, "what one that spins touches is known late", test_spin_known_late, NULL, NULL);
 	suite_add(&s, "what clears a suspicion", test_cleared_by_work, NULL, NULL);
+	suite_add(&s, "work in every second look", test_works_now_and_then, NULL, NULL);
 	SUITE_ROWS(&s, test_ras, ras_rows);
 	suite_add(&s, "who waits for NCCL spins", test_ras_spins, NULL, NULL);
 	suite_add(&s, "connections without RAS", test_no_ras, NULL, NULL);
