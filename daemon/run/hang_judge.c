@@ -413,11 +413,11 @@ static void make_detector(struct hang_judge *j)
 		free_detector(j);
 }
 
-static void begin_detector(struct hang_judge *j)
+static void begin_detector(struct hang_judge *j, uint64_t at_ms)
 {
 	const struct trace_step step = {
 		.kind = TRACE_BEGIN,
-		.at_ms = now_ms() - j->lag_ms,
+		.at_ms = at_ms,
 		.ranks = j->detector.ranks,
 		.after_ms = j->detector.after_ms,
 	};
@@ -427,15 +427,15 @@ static void begin_detector(struct hang_judge *j)
 	hang_record(&j->recorder, &step);
 }
 
-/* Makes it, if there is none. */
-static bool has_detector(struct hang_judge *j)
+/* Makes it, if there is none: nothing has moved since then. */
+static bool has_detector(struct hang_judge *j, uint64_t at_ms)
 {
 	if (j->detector.ranks > 0)
 		return true;
 	make_detector(j);
 	if (j->detector.ranks == 0)
 		return false;
-	begin_detector(j);
+	begin_detector(j, at_ms);
 	return true;
 }
 
@@ -454,7 +454,7 @@ void hang_judge_tick(struct hang_judge *j)
 	if (!quiet) {
 		forget_ras(j);
 		moved_at(j, now_ms() - j->lag_ms);
-	} else if (!has_detector(j)) {
+	} else if (!has_detector(j, now_ms() - j->lag_ms)) {
 		return;
 	}
 	if (j->looks && !j->plan->hang_modest)
@@ -484,9 +484,9 @@ void hang_judge_start(struct hang_judge *j, unsigned attempt, uint64_t lag_ms)
 	j->recorder.on = j->plan->hang_trace_path != NULL;
 	j->recorder.output = j->output;
 	if (j->detector.ranks > 0)
-		begin_detector(j);
+		begin_detector(j, now_ms());
 	else if (!j->plan->hang_modest)
-		(void)has_detector(j);
+		(void)has_detector(j, now_ms());
 }
 
 void hang_judge_stop(struct hang_judge *j)

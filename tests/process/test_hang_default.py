@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness import children_of, status_of, stop, supervisor_of, until
+from test_events import of
 from test_hang import Job, looker
 from together import warnings
 
@@ -108,6 +109,22 @@ def test_a_silent_job_that_moves_is_looked_at_and_not_named(job):
         until(one.hangs, 'a hang', 10 * LOOKS)
     assert looker(one) == first
     assert one.end()[0].rc == 0
+
+
+@pytest.mark.long
+def test_a_new_attempt_has_not_been_quiet_before_it_began(job):
+    """Though the one before was."""
+    one = job('--on-hang-after=30', '--max-restarts=1')
+    looker(one)
+    before = one.pid(2)
+    os.kill(before, signal.SIGKILL)
+    until(lambda: one.pid(2) != before, 'the next attempt')
+    stop(one.pid(1))
+    hang = until(lambda: one.hangs('certain'), 'something that is said', 150)[0]
+    began = of(one.events(), 'attempt_started')[-1]
+    assert hang['quiet_seconds'] <= (hang['mono_ns'] - began['mono_ns']) / 1e9
+    one.cluster.jobs[0].signal(signal.SIGTERM)
+    assert one.end()[0].rc == 143
 
 
 @pytest.mark.long
