@@ -102,6 +102,12 @@ while True:
             lock = threading.Lock()
             lock.acquire()
             lock.acquire()
+        elif what == 'now and then':
+            time.sleep(8)
+            for _ in range(12):
+                open('/dev/zero', 'rb').read(1 << 20)
+                time.sleep(2)
+            trouble.unlink()
         elif what == 'child':
             subprocess.run(['sleep', '1000'])
         else:
@@ -325,6 +331,16 @@ def test_a_loader_that_receives_is_no_hang(job):
     until(lambda: not (one.place.path / 'trouble.1').exists(), 'the data')
     assert one.end()[0].rc == 0
     assert not one.hangs()
+
+
+def test_one_that_works_in_every_second_look_is_not_ended(job):
+    """Which clears no suspicion."""
+    one = job('--on-hang=stop', '--on-hang-after=15')
+    one.trouble(1, 'now and then')
+    one.await_hang('suspect')
+    until(lambda: not (one.place.path / 'trouble.1').exists() or one.hangs('certain'), 'the end of its work')
+    assert not one.hangs('certain')
+    assert one.end()[0].rc == 0
 
 
 def test_dump_keeps_what_can_be_known_and_the_job_goes_on(job, place):
