@@ -549,6 +549,7 @@ static int run(struct launch *l, char **argv)
 		death_notice_is_supervisors(&death_notice);
 		process_rename(argv, SUPERVISOR_NAME);
 		rc = supervise(&s, &l->why);
+		guard_leave_lost(&guard);
 		guard_wake(&guard);
 		return rc;
 	}

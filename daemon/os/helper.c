@@ -65,6 +65,7 @@ static void set_up_child(const struct helper *h, pid_t parent, int output)
 
 /* One thread. */
 static struct helper *without_pidfd, *all_lasting;
+static pid_t lost[HELPER_LOST_MAX]; /* the children of lasting ones that hang in the kernel; 0 */
 
 /* The child, which is not reaped yet, so that the number is its own, and so is the group's. */
 static void kill_all(const struct helper *h)
@@ -184,7 +185,6 @@ void helper_on_child(void)
 	}
 }
 
-/* One whose end never came is not ours to spare any more. */
 static struct helper *lasting_of(pid_t child)
 {
 	for (struct helper *h = all_lasting; h; h = h->next_lasting)
@@ -195,33 +195,61 @@ static struct helper *lasting_of(pid_t child)
 	return NULL;
 }
 
+/* Where it stands among the lost; NULL: it doesn't. 0: a place that is free. */
+static pid_t *lost_place(pid_t child)
+{
+	for (size_t i = 0; i < HELPER_LOST_MAX; i++)
+		if (lost[i] == child)
+			return &lost[i];
+	return NULL;
+}
+
+size_t helper_lost(pid_t ret[HELPER_LOST_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < HELPER_LOST_MAX; i++)
+		if (lost[i] > 0)
+			ret[count++] = lost[i];
+	return count;
+}
+
 bool helper_any_lasting(void)
 {
-	return all_lasting != NULL;
+	pid_t left[HELPER_LOST_MAX];
+
+	return all_lasting || helper_lost(left) > 0;
 }
 
 bool helper_is_lasting(pid_t child)
 {
-	return child > 0 && lasting_of(child) != NULL;
+	return child > 0 && (lasting_of(child) || lost_place(child));
 }
 
 bool helper_reap_lasting(pid_t child)
 {
 	struct helper *h = child > 0 ? lasting_of(child) : NULL;
+	pid_t *place = child > 0 ? lost_place(child) : NULL;
 
 	if (h)
 		look(h);
-	return h != NULL;
+	else if (place && waitpid(child, NULL, WNOHANG) != 0)
+		*place = 0;
+	return h || place;
 }
 
 static void on_limit(uv_timer_t *t)
 {
 	struct helper *h = t->data;
+	pid_t *place = h->lasting ? lost_place(0) : NULL;
 
-	if (h->state == HELPER_RUNNING)
+	if (h->state == HELPER_RUNNING) {
 		helper_goto(h, HELPER_OVERDUE);
-	else /* it hangs in the kernel: who ends the tree at last will reap it */
-		end(h, SIGKILL);
+		return;
+	}
+	if (place)
+		*place = h->child;
+	end(h, SIGKILL); /* it hangs in the kernel: who ends the tree at last will reap it */
 }
 
 /* What it prints goes into a pipe that refuses more once it is full, instead of blocking. */

@@ -98,6 +98,11 @@ bool helper_is_lasting(pid_t child);
 /* The same: a child that has ended is not reaped yet. True: it was a lasting helper's, and is. */
 bool helper_reap_lasting(pid_t child);
 
+/* The children of lasting ones that SIGKILL has not ended, as they hang in the kernel: nobody waits
+ * for them, and they count as lasting until they are reaped. How many. */
+enum { HELPER_LOST_MAX = 8 };
+size_t helper_lost(pid_t ret[HELPER_LOST_MAX]);
+
 /* Ends it, and the child if there is one; twice is once, and what never started can be closed. The
  * loop must run on until the state is HELPER_NONE; only then the memory is free. */
 void helper_close(struct helper *h);

@@ -348,6 +348,8 @@ static unsigned end_what_is_left(struct guard *g, int *ret_removed)
 	struct survivor left[SURVIVORS_MAX];
 	unsigned count;
 
+	for (size_t i = 0; i < g->shared->lost_count; i++)
+		tree_spare_child(&g->spared, g->shared->lost[i]);
 	(void)tree_end_all(&g->spared, NULL, left, &count);
 	*ret_removed = remove_run_dir(g->shared);
 	return count;
@@ -398,6 +400,11 @@ void guard_wake(const struct guard *g)
 		(void)prctl(PR_SET_PDEATHSIG, 0);
 	else if (getppid() == g->guard)
 		(void)kill(g->guard, SIGCONT);
+}
+
+void guard_leave_lost(struct guard *g)
+{
+	g->shared->lost_count = helper_lost(g->shared->lost);
 }
 
 _Noreturn void guard_exit_stuck(struct guard *g, int exit_code)

@@ -18,6 +18,7 @@
 
 #include "common/failure.h"
 #include "daemon/control/ctl_place.h"
+#include "daemon/os/helper.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/tree.h"
@@ -46,6 +47,9 @@ struct guard_shared {
 	/* The supervisor has done its work, but can't exit: one of its threads waits for a disk
 	 * that doesn't answer, and can't be killed. */
 	volatile sig_atomic_t done, exit_code;
+	/* The supervisor's helpers that hang in the kernel, and have SIGKILL: nobody waits. */
+	pid_t lost[HELPER_LOST_MAX];
+	size_t lost_count;
 	/* What all other nodes exit with, should the supervisor be killed now; 0: there are none.
 	 * unless_told: only those that are not told of its death, else 128 + the signal. */
 	volatile sig_atomic_t code_if_killed, unless_told;
@@ -117,6 +121,9 @@ int guard_remove_run_dir(const struct guard *g, struct failure *why);
 /* In the supervisor, which has done all it had to: a guard that is stopped, by whomever, wakes and
  * ends. One that is gone wakes nobody any more. */
 void guard_wake(const struct guard *g);
+
+/* In the supervisor, which has ended all that it could. */
+void guard_leave_lost(struct guard *g);
 
 /* In the supervisor, which has done its work but has a thread that can't be ended: exits. The guard
  * exits with this code, too, within some seconds, even if the supervisor can't. */

@@ -64,6 +64,12 @@ int tree_spare(struct spared *ret)
 	return 0;
 }
 
+void tree_spare_child(struct spared *s, pid_t child)
+{
+	if (s->count < SPARED_MAX)
+		s->child[s->count++] = child; /* with no session: its own is nobody else's */
+}
+
 static bool is_spared(const struct spared *s, pid_t child)
 {
 	pid_t session = getsid(child);

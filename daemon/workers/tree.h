@@ -32,6 +32,9 @@ int tree_adopt_orphans(void);
  * know __WALL, of Linux 4.7. */
 int tree_spare(struct spared *ret);
 
+/* Remembers one more; where there is no room it isn't spared. */
+void tree_spare_child(struct spared *s, pid_t child);
+
 /* One of them was reaped: its number may become anyone's. */
 void tree_forget(struct spared *s, pid_t child);
 

@@ -244,6 +244,50 @@ def test_the_gate_takes_no_longer_whatever_hangs(start, place):
         assert f'{mounted.path}: no answer within ' in errors(result)[0]
 
 
+def hanging_disk(start, place, mounted, **env):
+    """A job with TMPDIR on a file system that has hung from the start, where it is looked at."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    mounted.hold(STATFS)
+    cluster = Cluster(start, 1, ['--max-restarts=1', '--restart-gate-timeout=3', *native('ending')],
+                      {'TELL': ready.path, 'GO': go.path, 'TMPDIR': str(mounted.path), **env}, begin=False)
+    cluster.begin(0, wrap=mounted.mount, pass_fds=[mounted.fd])
+    ready.expect('ready', 1)
+    until(mounted.hangs, 'the look at what is free')
+    return cluster, ready, go
+
+
+@needs_mounts
+def test_a_look_that_hangs_does_not_hold_the_end(start, place):
+    """SIGKILL doesn't end who looks: it took 6 s."""
+    with contextlib.closing(HangFS(place)) as mounted:
+        cluster, _, go = hanging_disk(start, place, mounted, END='exit:0')
+        before = time.monotonic()
+        go.go()
+        [result] = cluster.end()
+        place.orphans_expected = True
+        assert (result.rc, result.err) == (0, '')
+        assert time.monotonic() - before < SLACK_S
+
+
+@pytest.mark.long
+@needs_mounts
+def test_a_look_that_hangs_is_no_process_of_the_attempt(start, place):
+    """The gate called it one, and the node bad."""
+    with contextlib.closing(HangFS(place)) as mounted:
+        cluster, ready, go = hanging_disk(start, place, mounted, END='exit:7')
+        looks = [pid for pid in children_of(supervisor_of(cluster.jobs[0].pid))
+                 if status_of(pid).get('Name') == 'space-look']
+        until(lambda: status_of(looks[0])['State'].startswith('D'), 'its time to be over')
+        time.sleep(1.5)  # for which it is waited for after SIGKILL
+        mounted.hold(-1)
+        go.go()
+        ready.expect('ready', 1)
+        go.go()
+        [result] = cluster.end()
+        place.orphans_expected = True
+        assert result.rc == 7 and 'is bad' not in result.err and 'still alive' not in result.err
+
+
 def test_the_users_command(start, place):
     """Where no other check runs it."""
     own = place.write('own', '#!/bin/sh\necho no scratch here\nexit 1\n', 0o755)
