@@ -12,6 +12,8 @@
 #include "config/lists.h"
 #include "config/value.h"
 
+unsigned fuzz_taken;
+
 void fuzz_promise(const char *broken, const char *file, int line)
 {
 	if (!broken)

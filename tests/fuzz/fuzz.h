@@ -12,6 +12,9 @@
 #include "common/vec.h"
 #include "config/settings.h"
 
+/* Inputs that were read, and not refused: a target counts them whose corpus is to stay readable. */
+extern unsigned fuzz_taken;
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 /* Aborts with the sentence that does not hold. */

@@ -76,12 +76,21 @@ static void read_fields(const unsigned char *bytes, size_t len)
 static void check_hello(const struct frame *f)
 {
 	struct wire_out w = { 0 };
-	struct hello h;
+	struct frame ours = *f;
+	struct hello h, again;
+	bool same;
 
-	if (hello_get(f, &h) < 0 || h.version != HANDSHAKE_VERSION)
+	if (hello_get(f, &h) < 0)
 		return;
+	/* the committed ones are of whichever version: what they are in ours is tried, too */
+	same = h.version == HANDSHAKE_VERSION;
+	h.version = HANDSHAKE_VERSION;
 	hello_put(&w, &h);
-	PROMISE(w.len == f->len && memcmp(w.at, f->payload, f->len) == 0);
+	PROMISE(!same || (w.len == f->len && memcmp(w.at, f->payload, f->len) == 0));
+	ours.payload = w.at;
+	ours.len = w.len;
+	PROMISE(hello_get(&ours, &again) == 0 && again.keyed == h.keyed);
+	PROMISE(memcmp(again.nonce, h.nonce, sizeof h.nonce) == 0);
 	wire_out_done(&w);
 }
 

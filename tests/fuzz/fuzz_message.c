@@ -31,6 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	PROMISE(rc == 0 || rc == -EPROTO);
 	PROMISE(!arena_failed(&arena));
 	if (rc == 0) {
+		fuzz_taken++;
 		message_put(&out, &m);
 		PROMISE(!out.failed && out.len == left);
 		PROMISE(left == 0 || memcmp(out.at, exact, left) == 0);

@@ -1,15 +1,34 @@
 /* replay.c - calls a fuzz target with every file of the folders and files that are named, so that
  * the committed corpus is a test under any compiler. */
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "tests/fuzz/fuzz.h"
 
+static bool all_taken; /* --taken */
+
+/* What a target that counts them refuses must be meant so, by its name: bytes of an older protocol
+ * would test nothing. */
+static void look_at_taken(const char *path, unsigned before)
+{
+	const char *dot = strrchr(path, '.');
+	bool refused = dot && strcmp(dot, ".refused") == 0;
+
+	if ((fuzz_taken > before) != refused)
+		return;
+	fprintf(stderr, "%s: %s\n", path,
+		refused ? "it is read" : "it is refused, and its name doesn't end in .refused");
+	exit(1);
+}
+
 static int replay_file(const char *path)
 {
 	FILE *f = fopen(path, "rbe");
+	unsigned before;
 	long len;
 	uint8_t *bytes;
 
@@ -24,7 +43,10 @@ static int replay_file(const char *path)
 	}
 	(void)fclose(f);
 	fprintf(stderr, "%s\n", path); /* the last line names the one that aborts */
+	before = fuzz_taken;
 	(void)LLVMFuzzerTestOneInput(bytes, (size_t)len);
+	if (all_taken)
+		look_at_taken(path, before);
 	free(bytes);
 	return 1;
 }
@@ -52,6 +74,11 @@ static int replay(const char *path)
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "--taken") == 0) {
+		all_taken = true;
+		argv++;
+		argc--;
+	}
 	for (int i = 1; i < argc; i++)
 		if (replay(argv[i]) <= 0) {
 			fprintf(stderr, "%s: no input\n", argv[i]);
