@@ -322,13 +322,13 @@ static void preflight_tell_failure(struct run *r, const char *why)
 	text_done(&t);
 }
 
-/* What the child has left, which it may still write. */
+/* What the child has left, which it may still write; one of the phase before has nothing to say. */
 static void look_at_measurer(struct run *r)
 {
 	struct preflight *p = &r->preflight;
 	char line[MEET_LINE_MAX];
 
-	if (!p->measurer.answer || p->told)
+	if (!p->measurer.answer || p->told || p->due)
 		return;
 	if (told_of(p)->room.said && !p->said) {
 		(void)snprintf(line, sizeof line, "%.*s", MEET_LINE_MAX - 1, told_of(p)->room.line);

@@ -223,6 +223,30 @@ def test_the_gate_takes_no_longer_whoever_is_stopped(job, who):
     assert f'node {node} ({HOST}): gate: ' in results[0].err
 
 
+@pytest.mark.long
+def test_what_comes_too_late_is_not_the_next_phases(job):
+    """A node wakes to node rank 0's word for the gate, with the quick check's result behind it: told as the
+    gate's, that said nothing bad of the node."""
+    one = job(2, '--preflight=quick', '--check-when=restart', '--check-command=sleep 1', '--check-timeout=2',
+              '--max-restarts=1', '--restart-gate-timeout=10', '--node-timeout=600')
+    for node in range(2):
+        one.use(node, 70 * GB)
+    one.fail()
+    first, checker, guard = one.checker(0), one.checker(1), one.cluster.jobs[1].pid
+    for pid in checker, guard, supervisor_of(guard):
+        stop(pid)
+    until(lambda: not is_running(first), 'node 0 to have been checked')
+    one.checker(0)  # once node 1 is given up: its gate
+    os.kill(checker, signal.SIGCONT)
+    until(lambda: not is_running(checker), 'its result')
+    for pid in supervisor_of(guard), guard:
+        os.kill(pid, signal.SIGCONT)
+    one.use(0, 0)
+    results = one.end()
+    assert exit_codes(results) == [122, 122]
+    assert f'root cause: node 1 ({HOST}) is bad: GPU 1: 65.' in errors(results[0])[0]
+
+
 @needs_mounts
 def test_the_gate_takes_no_longer_whatever_hangs(start, place):
     """Not even SIGKILL ends who waits for that file system."""
