@@ -49,6 +49,18 @@ static size_t host_of(const struct address *a, const unsigned char **ret)
 	return IN6_IS_ADDR_V4MAPPED(v6) ? V4_BYTES : V6_BYTES;
 }
 
+struct address address_unmapped(const struct address *a)
+{
+	struct address ret = { .v4 = { .sin_family = AF_INET } };
+	const unsigned char *host;
+
+	if (host_of(a, &host) != V4_BYTES)
+		return *a;
+	memcpy(&ret.v4.sin_addr, host, V4_BYTES);
+	address_set_port(&ret, address_port(a));
+	return ret;
+}
+
 void address_host_text(const struct address *a, char ret[ADDRESS_TEXT])
 {
 	const unsigned char *host;

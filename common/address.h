@@ -28,6 +28,9 @@ struct addresses {
 /* None, where it is of another family. */
 struct address address_of(const struct sockaddr *a);
 
+/* IPv4 in IPv6, as a socket for both has it, as IPv4: one for IPv6 alone can't be bound to it. */
+struct address address_unmapped(const struct address *a);
+
 /* An address from its text, without a port in it; not a name. -EINVAL. */
 int address_parse(const char *text, uint16_t port, struct address *ret);
 

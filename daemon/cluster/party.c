@@ -126,7 +126,7 @@ struct address party_own_address(const struct link *l)
 	if (!l->tcp || uv_fileno((const uv_handle_t *)l->tcp, &fd) < 0 ||
 		getsockname(fd, &at.any, &len) < 0)
 		return (struct address){ 0 };
-	return at;
+	return address_unmapped(&at);
 }
 
 void party_send(struct link *to, const struct message *m)

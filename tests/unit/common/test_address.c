@@ -43,6 +43,17 @@ static void test_text(void **state)
 	assert_int_equal(address_port(&a), row->port);
 }
 
+static void test_unmapped(void **state)
+{
+	const struct address_row *row = *state;
+	struct address a = make(row->host, row->port, row->scope), got = address_unmapped(&a);
+	char text[ADDRESS_TEXT];
+
+	address_text(&got, text);
+	assert_string_equal(text, row->text);
+	assert_int_equal(got.any.sa_family, *row->text == '[' ? AF_INET6 : AF_INET);
+}
+
 static const struct host_row {
 	const char *says;
 	const char *a, *b;
@@ -156,6 +167,7 @@ TESTS(address)
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_text, rows);
+	SUITE_ROWS(&s, test_unmapped, rows);
 	SUITE_ROWS(&s, test_same, hosts);
 	SUITE_ROWS(&s, test_kind, kinds);
 	suite_add(&s, "what the kernel tells", test_of, NULL, NULL);
