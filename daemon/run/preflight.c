@@ -142,6 +142,13 @@ static void take_verdict(struct run *r)
 	preflight_goto(r, PREFLIGHT_ENDING);
 }
 
+static void preflight_send(
+	struct run *r, unsigned phase, enum check_word word, const char *at, size_t len)
+{
+	member_check(
+		&r->member, &(struct message_check){ r->attempt.number, phase, word, at, len });
+}
+
 /* --- node rank 0: all nodes --- */
 
 static void begin_phase(struct run *r, unsigned phase);
@@ -157,10 +164,7 @@ static void next_phase(struct run *r)
 	}
 	p->called_ms = uv_now(&r->loop);
 	if (p->call.together)
-		member_check(&r->member,
-			&(struct message_check){ .attempt = r->attempt.number,
-				.phase = phases_lowest(rest),
-				.word = CHECK_NEXT });
+		preflight_send(r, phases_lowest(rest), CHECK_NEXT, NULL, 0);
 	if (check_round_begin(&p->round, p->input.nnodes, p->absent) < 0) {
 		check_words_unable(
 			r->in->bus, "the check of the nodes did not end", "out of memory");
@@ -248,9 +252,7 @@ static void answer_all(struct run *r)
 	p->round.answered = true;
 	check_round_lines(&p->round, &all);
 	if (all.len <= MESSAGE_CHECK_MAX) {
-		member_check(&r->member,
-			&(struct message_check){ r->attempt.number, p->phase, CHECK_ALL,
-				text_string(&all), all.len });
+		preflight_send(r, p->phase, CHECK_ALL, text_string(&all), all.len);
 		preflight_hand_over(p, text_string(&all), all.len);
 	}
 	text_done(&all);
@@ -293,9 +295,7 @@ static void preflight_say_line(struct run *r, const char *line)
 	if (p->verdict)
 		check_round_say(&p->round, p->input.node, line, strlen(line));
 	else
-		member_check(&r->member,
-			&(struct message_check){
-				r->attempt.number, p->phase, CHECK_SAYS, line, strlen(line) });
+		preflight_send(r, p->phase, CHECK_SAYS, line, strlen(line));
 }
 
 static void preflight_tell(struct run *r, const char *at, size_t len)
@@ -307,9 +307,7 @@ static void preflight_tell(struct run *r, const char *at, size_t len)
 	if (p->verdict)
 		check_round_tell(&p->round, p->input.node, at, len);
 	else
-		member_check(&r->member,
-			&(struct message_check){
-				r->attempt.number, p->phase, CHECK_TOLD, at, len });
+		preflight_send(r, p->phase, CHECK_TOLD, at, len);
 }
 
 static void preflight_tell_failure(struct run *r, const char *why)
@@ -570,9 +568,8 @@ static void expect_nodes(struct run *r)
 	for (unsigned i = 0; p->absent && i < nnodes; i++)
 		p->absent[i] = p->call.together && (i >= count || seen[i].state != NODE_JOINED);
 	free(seen);
-	if (!p->absent || check_round_begin(&p->round, nnodes, p->absent) < 0) {
+	if (!p->absent || check_round_begin(&p->round, nnodes, p->absent) < 0)
 		preflight_forget(r);
-	}
 }
 
 void preflight_call(struct run *r, const struct check_call *c)
