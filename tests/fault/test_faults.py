@@ -143,6 +143,13 @@ def test_each_call_may_fail_in_a_check_of_the_node(place, nothing_left, name):
     assert walk(Faulty(place, options=['--preflight=quick']), name, 'exit 3') or name not in CERTAIN
 
 
+@pytest.mark.parametrize('name', ['clone', 'fork', 'pipe2', 'prctl', 'setsid', 'socket', 'syscall'])
+def test_each_call_may_fail_in_a_gate(place, nothing_left, name):
+    """And in the look at file systems before the first attempt."""
+    assert walk(Faulty(place, options=['--max-restarts=1', '--restart-gate-timeout=3']), name, 'exit 3') or \
+        name not in CERTAIN
+
+
 @pytest.mark.parametrize('scene', SCENES)
 # not clone: a worker is born in a cgroup of its own by clone3, which is a syscall()
 @pytest.mark.parametrize('name', ['malloc', 'mkdir', 'open64', 'openat64', 'read', 'rmdir',
