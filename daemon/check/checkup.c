@@ -74,10 +74,11 @@ void checkup_measure(const struct phase_input *in, const struct phase *p, struct
 		text_add_bytes(&told, &(char){ TOLD_FAILED }, 1);
 		text_add(&told, why.code < 0 ? why.text : "it has more to tell than there is room");
 	}
-	if (told.failed || told.len > TOLD_MAX)
-		return;
-	memcpy(ret->text, told.at, told.len);
-	ret->len = told.len;
+	if (!told.failed && told.len <= TOLD_MAX) {
+		memcpy(ret->text, told.at, told.len);
+		ret->len = told.len;
+	}
+	text_done(&told);
 }
 
 /* --- node rank 0 judges --- */

@@ -212,6 +212,7 @@ static void test_check(void **state)
 	b.at[4] = CHECK_PHASE_MAX + 1;
 	assert_int_equal(read_bytes(&b, &arena, &got), -EPROTO);
 	arena_done(&arena);
+	free(b.at);
 }
 
 static void test_ranks(void **state)
