@@ -1,9 +1,8 @@
-/* meet.h - what the nodes of a check say to one another while they measure: a line each, once in a
- * phase. Their launchers carry it over the control channel, so that a check needs no port of its
- * own to meet at.
+/* meet.h - what the nodes of a check send each other while they measure: one line per node and
+ * phase. The launchers carry it over the control channel, so a check needs no port of its own.
  *
- * A node's process and its launcher share the room; a byte on the socket between them says that
- * something has come there. */
+ * A node's checking process and its launcher share the room; a byte on the socket between them
+ * means that something was put there. */
 #ifndef LAUNCHD_DAEMON_CHECK_MEET_H
 #define LAUNCHD_DAEMON_CHECK_MEET_H
 
@@ -19,7 +18,7 @@ struct meet_room {
 	char line[MEET_LINE_MAX]; /* this node's, without a newline */
 	volatile bool answered;
 	size_t len;
-	char all[MEET_ALL_MAX]; /* each with a newline, by node rank; "": it has said none */
+	char all[MEET_ALL_MAX]; /* each with a newline, by node rank; "": that node sent none */
 };
 
 struct meet {
@@ -27,17 +26,17 @@ struct meet {
 	int fd; /* to the launcher */
 };
 
-/* Says this node's line, and waits for all lines until then: monotonic_ms(). -ETIMEDOUT: they have
- * not come. */
+/* Sends this node's line, and waits for the lines of all nodes until until_ms (monotonic_ms()).
+ * -ETIMEDOUT: not all have come. */
 int meet_others(const struct meet *m, const char *line, int64_t until_ms);
 
-/* A node's line of those that came; "": it has said none. */
+/* Copies the line of a node; "": it sent none. */
 void meet_line(const struct meet *m, unsigned node, char ret[MEET_LINE_MAX]);
 
-/* Says that something is in the room. */
+/* Wakes the other side: something is in the room. */
 void meet_ring(int fd);
 
-/* In the launcher: hands over what all have said. True: it fits. */
+/* In the launcher: hands the lines of all nodes over. Returns whether they fit. */
 bool meet_answer(struct meet_room *room, int fd, const char *all, size_t len);
 
 #endif

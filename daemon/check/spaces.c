@@ -52,7 +52,7 @@ enum health space_judge(
 	bool known = before && before->known && before->file_system == now->f_fsid;
 
 	if (now->f_flag & ST_RDONLY || now->f_blocks == 0 || (bytes >= LEAST_FREE && !no_inode))
-		return HEALTH_GOOD; /* also where nobody writes, or there is nothing to count */
+		return HEALTH_GOOD; /* also read-only ones, and those that count no blocks */
 	if (known && !(bytes < LEAST_FREE && is_less(bytes, before->bytes)) &&
 		!(no_inode && before->inodes > 0))
 		return HEALTH_GOOD;

@@ -20,15 +20,15 @@ struct disk_space {
 	uint64_t file_system, bytes, inodes;
 };
 
-/* The directories that are judged: /dev/shm, that of the logs, TMPDIR, the working directory. NULL:
- * there is none. Borrowed from the settings and the environment. */
+/* Lists the directories that are judged: /dev/shm, the log directory, TMPDIR, the working
+ * directory; NULL in place of a missing one. Borrowed from the settings and the environment. */
 void spaces_list(const struct settings *s, const char *const *env, const char *ret[SPACES]);
 
-/* Looks at each of them, one after the other. May hang with them. */
+/* Reads each of them, one after the other. May block where a file system hangs. */
 void spaces_read(const char *const dirs[SPACES], struct disk_space ret[SPACES]);
 
-/* Whether a file system has been filled since; then why says what is free. UNKNOWN: it is full, and
- * what was free before is not known. before: NULL if nobody has looked. */
+/* Decides whether a file system was filled since the first attempt; why describes what is free
+ * then. UNKNOWN: it is full now, but it may have been before. before: NULL if not known. */
 enum health space_judge(
 	const struct statvfs *now, const struct disk_space *before, struct text *why);
 

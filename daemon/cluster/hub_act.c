@@ -120,7 +120,7 @@ static const struct evidence *evidence_of(const struct hub *h, const struct resu
 {
 	const struct outcome *culprit = result_culprit(r), *failed = cause_failed(&r->cause);
 
-	/* where nobody knows for whom it waited, its own words are all that there is */
+	/* without a culprit, the victim's own words are all the evidence */
 	culprit = culprit ? culprit : failed;
 	return culprit ? evidence_of_rank(h, culprit->rank) : NULL;
 }

@@ -1,4 +1,4 @@
-/* absent.h - for which worker others waited until they timed out. Pure. */
+/* absent.h - finds the worker that others waited for until they timed out. Pure. */
 #ifndef LAUNCHD_DAEMON_JOB_ABSENT_H
 #define LAUNCHD_DAEMON_JOB_ABSENT_H
 
@@ -6,10 +6,10 @@
 
 struct result;
 
-/* Makes the cause of a job in which nothing is left but victims: CAUSE_TIMEOUT, with the worker
- * that did not come as its culprit, where it is known: because they name it, because it never
- * joined the store, because --on-hang saw it elsewhere, or because it had ended. False, and nothing
- * is changed: nobody timed out. */
+/* Sets the cause of a job where every failed worker is a victim to CAUSE_TIMEOUT. The culprit is
+ * the worker that did not come, if it is known: the victims name it, it never joined the store,
+ * --on-hang saw it elsewhere, or it had exited. Returns false and changes nothing if no worker
+ * timed out. */
 bool absent_blame(struct result *r);
 
 #endif

@@ -50,7 +50,7 @@ enum blames {
 
 enum { WAITED_RANKS = 8 };
 
-/* What one that timed out says of whom it waited for. */
+/* What a worker that timed out wrote about the ranks it waited for. */
 struct waited {
 	bool in_store;                /* for a key of the store, or for its clients */
 	bool dials;                   /* rank 0, which hosts the store, did not answer */
@@ -214,7 +214,7 @@ struct cause cause_of_failure(const struct outcome *culprit);
 const struct outcome *cause_culprit(const struct cause *c);
 const struct outcome *result_culprit(const struct result *r);
 
-/* The worker whose end has ended the job, to blame or not; NULL: none has. */
+/* The worker whose failure ended the job, culprit or victim; NULL: no failure did. */
 const struct outcome *cause_failed(const struct cause *c);
 
 /* Whether this one of the result's outcomes is the worker that failed first. */

@@ -157,7 +157,7 @@ struct waits_part {
 	size_t len;
 };
 
-/* Splits "/default_pg/0//cpu//0/1"; of more parts than there is room for nothing is known. */
+/* Splits "/default_pg/0//cpu//0/1"; returns 0 if there are more parts than fit. */
 static size_t waits_split(const char *at, size_t len, struct waits_part ret[KEY_PARTS])
 {
 	const char *end = at + len;

@@ -53,7 +53,7 @@ void failure_record(const struct report_input *in, const char *verdict, int exit
 {
 	const struct outcome *culprit = result_culprit(in->result);
 	const struct outcome *failed = cause_failed(&in->result->cause);
-	/* who timed out, and for whom it waited, is the message, whatever either has written */
+	/* the message is who timed out waiting for which rank, whatever either wrote */
 	bool is_timeout = in->result->cause.kind == CAUSE_TIMEOUT;
 	const struct error_record *said = culprit && !is_timeout ? in->record : NULL;
 	const char *lines = failed ? said_last_lines(in) : NULL;

@@ -79,7 +79,7 @@ static void add_hint(const struct report_input *in, struct text *out)
 		text_printf(out, "launchd: error: hint: %s\n", hint);
 }
 
-/* Of a time-out for which nobody is known to blame: whose words follow. */
+/* A time-out without a known culprit: names the victim whose words follow. */
 static void add_waiting(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;

@@ -1,4 +1,4 @@
-/* check_words.h - what the user reads of a check of nodes. */
+/* check_words.h - what a check of nodes prints for the user. */
 #ifndef LAUNCHD_DAEMON_RUN_CHECK_WORDS_H
 #define LAUNCHD_DAEMON_RUN_CHECK_WORDS_H
 
@@ -17,10 +17,10 @@ struct check_bad {
 	unsigned node;
 	char host[NODE_NAME_SIZE];
 	char reason[CAUSE_DETAIL_SIZE];
-	const char *exclude; /* the hosts of all that are, "gpu07,gpu12"; NULL: none is */
+	const char *exclude; /* the hosts of all bad nodes, "gpu07,gpu12"; NULL: no node is bad */
 };
 
-/* Of the check. */
+/* The check that is reported on. */
 struct check_words {
 	const struct bus *bus;
 	struct arena *arena; /* for `exclude` */
@@ -35,7 +35,7 @@ struct check_words {
 /* Reports the verdict of a check. Returns how many nodes are bad. */
 unsigned check_words_verdict(const struct check_words *w, const struct checkup_verdict *v);
 
-/* A child could not carry it out, or not to its end. */
+/* Reports that a child could not run the check, or did not finish it. */
 void check_words_unable(const struct bus *bus, const char *what, const char *why);
 
 #endif

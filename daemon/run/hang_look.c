@@ -18,7 +18,7 @@ enum {
 	/* while the job moves */
 	FIRST_LOOKS = 60,     /* once a second; then */
 	PERIOD_S = 5,         /* in which there are */
-	PAIR = 2,             /* of them, a second apart: as far as those while it is quiet */
+	PAIR = 2,             /* of them, a second apart, as in a quiet */
 	MEMORY_TRIED_MAX = 3, /* how often each worker's memory is looked at, one of them a pair */
 	MODEST_S = 10,
 	SILENT_TICKS = 4, /* it has looked in these, unless it is stuck */
@@ -71,7 +71,7 @@ static bool is_due(struct pace *p, bool quiet)
 	return true;
 }
 
-/* To walk through memory is dear: while the job moves, that of one worker in two looks. */
+/* A walk through memory is expensive: while the job moves, one worker's in two looks. */
 static enum memory_look memory_due(const struct hang_look *l, const struct pace *p, unsigned worker)
 {
 	/* anew after the first ones: what a job touches that starts is not its habit */

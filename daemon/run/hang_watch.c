@@ -18,8 +18,8 @@
 
 enum {
 	TICK_MS = 1000,
-	QUIET_MS = 900,   /* after which a node says so; less than a tick */
-	ASLEEP_MS = 4000, /* that a tick is late: this process did not run, so nothing is known */
+	QUIET_MS = 900,   /* after which a node reports it; less than a tick */
+	ASLEEP_MS = 4000, /* a tick this late: this process did not run, so what moved is unknown */
 	MODEST_TICK_MS = 10000,
 	MODEST_QUIET_MS = 60000, /* or --on-hang-after, if that is less */
 };

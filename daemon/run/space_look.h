@@ -1,5 +1,5 @@
 /* space_look.h - a child that reads once, before a job's first attempt, how much is free where the
- * job writes: file systems may hang. Nothing waits for it, and without it less is known. */
+ * job writes. File systems may hang, so the launcher never waits for it. */
 #ifndef LAUNCHD_DAEMON_RUN_SPACE_LOOK_H
 #define LAUNCHD_DAEMON_RUN_SPACE_LOOK_H
 
@@ -21,11 +21,10 @@ struct space_look {
 void space_look_start(struct space_look *l, uv_loop_t *loop, const struct settings *settings,
 	const char *const *env, char **argv);
 
-/* What it has found, in memory that is there until space_look_stop(). NULL: it was never started.
- */
+/* Returns its result, valid until space_look_stop(). NULL: it was never started. */
 const struct disk_space *space_look_found(const struct space_look *l);
 
-/* Ends it; the loop runs on until it has. What was never started can be stopped. */
+/* Kills it; the loop runs until it is reaped. May be called if it was never started. */
 void space_look_stop(struct space_look *l);
 
 #endif

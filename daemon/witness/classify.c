@@ -364,7 +364,8 @@ static bool find_unjoined(const struct rank_sight *all, unsigned count, struct h
 			return false;
 	if (!find_few(all, count, is_unjoined, HANG_OUTSIDE, f))
 		return false;
-	(void)snprintf(f->why, sizeof f->why, "it has not joined the store, as the others have; %s",
+	(void)snprintf(f->why, sizeof f->why,
+		"it has not joined the store, and the others have; %s",
 		what_it_does(&all[f->ranks[0]]));
 	return true;
 }

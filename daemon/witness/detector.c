@@ -260,7 +260,7 @@ static bool can_be_rated(const struct rank_sight *r)
 	return r->fresh && r->before.at_ms > 0 && r->now.state != '?' && r->before.state != '?';
 }
 
-/* What they show; nobody knows yet whether the job moves. */
+/* What they show, while it is not known yet whether the job moves. */
 static struct at_work rate_looks(struct detector *d)
 {
 	ranks_connect(d->sights, d->ranks, d->room);

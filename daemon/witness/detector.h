@@ -74,7 +74,7 @@ struct detector {
 
 	/* private */
 	bool talked;        /* workers did, by the latest looks */
-	uint64_t looked_ms; /* when the latest look was judged, but for one that is judged now */
+	uint64_t looked_ms; /* when the latest look before the current one was judged */
 	struct hang_finding latest;
 	enum unsure unsure;
 	uint64_t doubted_ms; /* moved_ms before that */
@@ -114,7 +114,7 @@ void detector_ops(struct detector *d, unsigned rank, const struct rank_ops *ops)
 /* All workers that can be seen were: what does that mean? */
 enum detector_news detector_judge(struct detector *d, uint64_t now_ms);
 
-/* Workers talk with one another, by the latest looks; where these have ended nobody knows. */
+/* Workers talk with one another, by the latest looks; unknown once looks have stopped. */
 bool detector_hears_talk(const struct detector *d, uint64_t now_ms);
 
 /* For how long nothing has moved. */

@@ -30,7 +30,7 @@ struct kid_seen {
 struct looked {
 	pid_t pid; /* the owner's, as are: */
 	unsigned rank;
-	unsigned wary_looks; /* at only what never blocks, as the look before did not finish */
+	unsigned wary_looks; /* that read only what never blocks: the look before did not finish */
 
 	/* private */
 	uint64_t at_ms;     /* of the last look; 0: there was none */

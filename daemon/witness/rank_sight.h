@@ -58,7 +58,7 @@ struct at_work {
 	bool lasts; /* one of these but talk, in some looks in a row, by one worker */
 };
 
-/* By the looks that are new. */
+/* Judges the new looks. */
 struct at_work ranks_at_work(const struct rank_sight *all, unsigned count);
 
 /* There are two looks at it. */

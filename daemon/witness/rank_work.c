@@ -19,11 +19,10 @@ enum {
 	KID_BUSY_MS = 300,
 	BUSY_LOOKS = 2,
 	BIG_BYTES = 256 << 10,
-	/* what it does not exceed its habit by: of who is to serve a main thread that waits for it
-	 */
+	/* least excess over the habit that counts as work: in what serves a waiting main thread */
 	SERVED_CPU_MS = 30,
 	SERVED_BYTES = 4 << 10,
-	/* of anything else */
+	/* and in anything else */
 	BESIDE_CPU_MS = 100,
 	BESIDE_BIG_BYTES = 64 << 10,
 	BIG_CALL = 8 << 10,
@@ -42,11 +41,12 @@ static uint64_t grown(uint64_t before, uint64_t now)
 	return now > before ? now - before : 0;
 }
 
+/* At most half of what fits, because two of them are added. */
 static unsigned per_second(const struct rank_sight *r, uint64_t grown)
 {
 	uint64_t ms = r->now.at_ms - r->before.at_ms, rate = grown * 1000 / (ms > 0 ? ms : 1);
 
-	return rate < UINT_MAX ? (unsigned)rate : UINT_MAX;
+	return rate < UINT_MAX / 2 ? (unsigned)rate : UINT_MAX / 2;
 }
 
 #define GROWN(r, field) grown((r)->before.field, (r)->now.field)
@@ -147,7 +147,7 @@ static bool exceeds(const struct rank_work *w, enum habit h, unsigned least)
 	return exceeds_that(w, h, h, least);
 }
 
-/* What it has touched while the job moved, the middle of what is known; 0: nothing is. */
+/* Returns the median of the memory touched while the job moved; 0: not known. */
 static int64_t usually_touched(const struct rank_work *w)
 {
 	unsigned known = w->touched_count < TOUCHED_KEPT ? w->touched_count : TOUCHED_KEPT;
@@ -186,8 +186,8 @@ static enum touching touching(const struct rank_work *w)
 
 /* --- whether that is work --- */
 
-/* A worker spins for kernels that wait: that is how CUDA waits. Where nobody knows what memory it
- * touches it is taken for such a one. */
+/* A worker spins for kernels that wait: that is how CUDA waits. If its touched memory is not
+ * known, it counts as one of these. */
 static bool waits_for_gpu(const struct rank_sight *r)
 {
 	return (r->now.gpu == GPU_WAITS || r->ops.ahead) && r->now.working_set <= GPU_SPIN_BYTES;
@@ -255,7 +255,7 @@ static bool works_anyway(const struct rank_work *w)
 		(moved >= BUSY_LOOKS && w->rates->rest[HABIT_BIG] >= BIG_BYTES);
 }
 
-/* Little counts where it is to be served, or if it exceeds the habit. */
+/* Little counts if the main thread waits for it, or if it exceeds the habit. */
 static bool moves_net(const struct rank_sight *r)
 {
 	const struct rank_work *w = &r->work;

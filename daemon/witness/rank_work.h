@@ -1,8 +1,8 @@
 /* rank_work.h - what a worker does from one look to the next, and whether that is work. Pure.
  *
- * A hung main thread does nothing at all; beside it threads and children may go on, as monitors do.
- * So the main thread is judged by itself, and the rest of its tree by its habit: what it has done
- * while the job moved. More than that is work, and less than that is none. */
+ * A hung main thread does nothing at all, but threads and children beside it may go on: monitors
+ * do. So the main thread is judged alone, and the rest of its tree against its habit: the most that
+ * it did while the job moved. Only more than that counts as work. */
 #ifndef LAUNCHD_DAEMON_WITNESS_RANK_WORK_H
 #define LAUNCHD_DAEMON_WITNESS_RANK_WORK_H
 
@@ -57,7 +57,7 @@ enum acting {
 	ACTING_UNSEEN, /* there were no two looks at it yet since something moved */
 	ACTING_IDLE,
 	ACTING_NET,  /* it only hears or sends, and not to workers */
-	ACTING_RUNS, /* its main thread uses CPU time, and nobody knows yet what it touches */
+	ACTING_RUNS, /* its main thread uses CPU time, and what it touches is not known yet */
 	ACTING_SPIN, /* its main thread uses CPU time, and touches next to no memory */
 	ACTING_WORK,
 };

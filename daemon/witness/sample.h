@@ -71,7 +71,7 @@ struct worker_sample {
 	uint64_t net_bytes;
 	unsigned kid_busiest_ms; /* CPU time of the busiest child since the last look, a second */
 	unsigned kids;           /* processes below it */
-	unsigned dead;           /* of these, that have ended and nobody has reaped */
+	unsigned dead;           /* of these, zombies */
 	unsigned stuck;          /* of these and of itself, in state D or stopped */
 	int stop_signal;         /* that stopped it; 0: none, or not known */
 	bool traced;             /* by a debugger */

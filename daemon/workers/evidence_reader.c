@@ -22,7 +22,7 @@ static int by_time(const void *a, const void *b)
 	return x->ended_ns < y->ended_ns ? -1 : x->ended_ns > y->ended_ns;
 }
 
-/* The same, but whom a lost peer took along, or who waited for it, comes last. */
+/* The same, but victims of a lost peer, and ranks that waited for it, come last. */
 static int by_blame(const void *a, const void *b)
 {
 	const struct outcome *x = *(struct outcome *const *)a, *y = *(struct outcome *const *)b;

@@ -64,11 +64,11 @@ struct console {
 	/* Bytes are missing, for the first time since all was written; may be NULL. */
 	void (*on_missing)(struct console *c);
 	struct outbuf out;
-	size_t done;        /* of out, written already */
-	uint64_t written;   /* in all */
-	struct console_end *ends; /* the last of it; NULL: nobody asks */
-	uint64_t taken_ns;  /* when the reader took something last */
-	bool mid_line;      /* and its last line has no end */
+	size_t done;              /* of out, written already */
+	uint64_t written;         /* in all */
+	struct console_end *ends; /* the last bytes written; NULL: not kept */
+	uint64_t taken_ns;        /* when the reader took something last */
+	bool mid_line;            /* and its last line has no end */
 	bool unended;  /* the last line has no end: what follows must give it one, if anything does
 			*/
 	bool lent;     /* it was given one, in case */

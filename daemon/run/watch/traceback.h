@@ -1,6 +1,6 @@
 /* traceback.h - workers whose last lines are a Python traceback, and that live on: their exception
- * ended nothing, as another thread, or a collective, keeps the process. Each is named once in an
- * attempt. */
+ * ended nothing, because another thread or a collective keeps the process alive. Each is reported
+ * once per attempt. */
 #ifndef LAUNCHD_DAEMON_RUN_WATCH_TRACEBACK_H
 #define LAUNCHD_DAEMON_RUN_WATCH_TRACEBACK_H
 
@@ -24,7 +24,7 @@ struct traceback_watch {
 	const struct pool *pool;
 
 	/* private */
-	struct traceback_seen *of; /* of each worker; NULL: nothing was asked yet */
+	struct traceback_seen *of; /* one per worker; NULL: not asked yet */
 	unsigned count;
 	uint64_t bytes;       /* that workers had written when it asked what it has heard */
 	uint64_t asked_bytes; /* when it asked last */
@@ -42,8 +42,8 @@ void traceback_hear(struct traceback_watch *w, const struct tails *tails, uint64
 /* Frees. */
 void traceback_done(struct traceback_watch *w);
 
-/* Whether a text ends with a traceback that ends a process or a thread; *ret_at and *ret_len are
- * its last line, "ValueError: loss is NaN". Pure. */
+/* Returns whether a text ends with a traceback that ends a process or a thread; *ret_at and
+ * *ret_len are its last line, "ValueError: loss is NaN". Pure. */
 bool traceback_ends(const char *text, const char **ret_at, size_t *ret_len);
 
 #endif
