@@ -113,8 +113,10 @@ static void put_line(struct wire_out *w, const char *s, size_t room)
 	assert(room <= sizeof line);
 	if (len == room)
 		len = text_whole(s, room - 1);
+	memcpy(line, s, len);
 	for (size_t i = 0; i < len; i++)
-		line[i] = is_control(s[i]) ? '?' : s[i];
+		if (is_control(line[i]))
+			line[i] = '?';
 	wire_put_bytes(w, line, len);
 }
 
