@@ -104,7 +104,7 @@ static struct absent find_absent(const struct result *r, is_absent *is)
 /* "ranks 0, 2": the workers that timed out, also after our signal. */
 static void absent_add_waiting(const struct result *r, struct text *out)
 {
-	unsigned ranks[ABSENT_NAMED];
+	unsigned ranks[ABSENT_NAMED] = { 0 };
 	size_t count = 0, more = 0;
 
 	for (size_t i = 0; i < r->count; i++)

@@ -33,7 +33,7 @@ struct io_counts {
 
 static long read_of(pid_t pid, const char *file, char *ret, size_t room)
 {
-	char path[64];
+	char path[96];
 	long n;
 
 	(void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
