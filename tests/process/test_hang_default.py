@@ -116,9 +116,9 @@ def test_a_new_attempt_has_not_been_quiet_before_it_began(job):
     """Though the one before was."""
     one = job('--on-hang-after=30', '--max-restarts=1')
     looker(one)
-    before = one.pid(2)
-    os.kill(before, signal.SIGKILL)
-    until(lambda: one.pid(2) != before, 'the next attempt')
+    before = [one.pid(rank) for rank in range(one.size)]
+    os.kill(before[2], signal.SIGKILL)
+    until(lambda: all(one.pid(rank) != pid for rank, pid in enumerate(before)), 'the next attempt')
     stop(one.pid(1))
     hang = until(lambda: one.hangs('certain'), 'something that is said', 150)[0]
     began = of(one.events(), 'attempt_started')[-1]
