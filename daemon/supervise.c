@@ -224,6 +224,7 @@ int supervise(struct supervision *s, struct failure *why)
 	notify_done(&s->notify);
 	journal_close(&s->journal);
 	run_end_done(&end);
+	text_done(&s->shown);
 	if (!closed)
 		guard_exit_stuck(guard, rc < 0 ? failure_exit_code(why) : rc);
 	return rc;
