@@ -68,9 +68,9 @@ def test_record_writes_the_error_file(launch, place):
 
 
 @needs_torch
-def test_the_report_has_a_recorded_traceback_once(launch):
+def test_the_report_has_a_recorded_traceback_once(launch, place):
     """As Python writes it, with @record's frames, and without launchd's words before its lines."""
-    result = launch([*PYTHON, "--nproc_per_node", "2", "--use_env",
+    result = launch([*PYTHON, "--nproc_per_node", "2", "--use_env", "-r", "3", "--log_dir", str(place.out),
                      str(SCRIPTS / "fail_recorded.py")])
     report = result.err[result.err.index("launchd: error: root cause: "):]
     assert result.rc == 1, result
@@ -78,6 +78,15 @@ def test_the_report_has_a_recorded_traceback_once(launch):
     assert re.search(r'last \d+ lines:\n    Traceback .*\n      File .*/fail_recorded.py", line \d+, '
                      r'in <module>\n        main\(\)\n(?:     .*\n)+'
                      r'    ValueError: the teapot is empty\nlaunchd: ', report), report
+
+
+@needs_torch
+def test_a_recorded_traceback_on_the_console_is_not_repeated(launch):
+    result = launch([*PYTHON, "--use_env", str(SCRIPTS / "fail_recorded.py")])
+    assert result.rc == 1, result
+    said, report = result.err.split("launchd: error: root cause: ")
+    assert said.endswith("\nValueError: the teapot is empty\n"), result
+    assert "launchd: error: its last lines are above\n" in report and "Traceback" not in report, report
 
 
 @needs_torch
