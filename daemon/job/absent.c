@@ -1,7 +1,6 @@
 /* absent.c - see absent.h */
 #include "daemon/job/absent.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "common/text.h"
@@ -139,7 +138,7 @@ static void describe_absent(
 			text_printf(&out, "it and %zu more", a->count - 1);
 		text_add(&out, a->more ? " and others" : "");
 	}
-	(void)snprintf(ret, CAUSE_DETAIL_SIZE, "%s", text_string(&out));
+	text_fit(ret, CAUSE_DETAIL_SIZE, text_string(&out));
 	text_done(&out);
 }
 

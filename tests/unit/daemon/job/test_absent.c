@@ -126,10 +126,37 @@ static void test_absent(void **state)
 	assert_non_null(strstr(v.text, row->detail));
 }
 
+/* Of many with long numbers the text shows that it is cut. */
+static void test_absent_many(void **state)
+{
+	struct outcome o[32] = { 0 };
+	struct result r = { .outcomes = o, .count = 32 };
+
+	(void)state;
+	for (unsigned i = 0; i < 32; i++) {
+		bool waits = i % 2 == 0;
+
+		o[i] = (struct outcome){ .rank = 1000 + i,
+			.pid = 100,
+			.ended_ns = 1000000000 + i,
+			.blames = waits ? BLAMES_A_WAIT : BLAMES_NOBODY,
+			.asked = waits ? ASKED_NOTHING : ASKED_TO_STOP,
+			.asked_signal = waits ? 0 : SIGTERM,
+			.waited = { .count = waits, .ranks = { 1001 + i } },
+			.end = { waits ? ENDED_EXIT : ENDED_SIGNAL, waits ? 1 : SIGTERM, false } };
+	}
+	verdict_find(&r, NULL, NULL);
+	assert_int_equal(r.cause.kind, CAUSE_TIMEOUT);
+	assert_int_equal(result_culprit(&r)->rank, 1001);
+	assert_int_equal(strlen(r.cause.detail), CAUSE_DETAIL_SIZE - 1);
+	assert_non_null(strstr(r.cause.detail, "..."));
+}
+
 TESTS(absent)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_absent, rows);
+	suite_add(&s, "more than its text has room for", test_absent_many, NULL, NULL);
 	return suite_run(&s);
 }
