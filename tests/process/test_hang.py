@@ -211,14 +211,20 @@ def looker(one, but=()):
                           if status_of(pid).get('Name') == 'hang-look' and pid not in but], 'hang-look')[0]
 
 
+def stop_lookers(one, count):
+    """So many, one after the other: each takes the place of the one before."""
+    seen = []
+    while len(seen) < count:
+        seen.append(looker(one, seen))
+        stop(seen[-1])
+    return seen
+
+
 @pytest.mark.long
 def test_a_look_that_is_stopped_names_no_rank_of_a_job_that_moves(job):
     """For longer than --on-hang-after. It is killed and replaced."""
     one = job('--on-hang=stop', '--on-hang-after=10')
-    seen = []
-    while len(seen) < 2:
-        seen.append(looker(one, seen))
-        stop(seen[-1])
+    seen = stop_lookers(one, 2)
     looker(one, seen)
     assert not any(map(is_running, seen))
     assert one.end()[0].rc == 0
@@ -240,10 +246,7 @@ def test_a_look_that_is_stopped_hides_no_hang_and_names_nobody_else(job):
 def test_looks_that_never_finish_are_said_once_and_blame_nobody(job):
     """Of three in a row; a child may have finished its first look before it is stopped."""
     one = job('--on-hang=stop', '--on-hang-after=10')
-    seen = []
-    while len(seen) < 4:
-        seen.append(looker(one, seen))
-        stop(seen[-1])
+    stop_lookers(one, 4)
     [result] = one.end()
     assert result.rc == 0
     assert [line.count('got stuck each time') for line in warnings(result)] == [1]
