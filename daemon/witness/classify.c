@@ -165,7 +165,8 @@ static bool awaits_no_key(const struct rank_sight *r)
 static unsigned how_far(const struct rank_sight *r)
 {
 	const struct standing *s = &r->standing;
-	bool behind = s->behind && s->waits == 0 && s->waited_for == 0;
+	bool behind = s->behind && s->waits == 0 &&
+		(s->waited_for == 0 || moments_are_close(s->heard_ms, s->sent_ms));
 
 	if (!rank_is_seen(r) || (!behind && !standing_is_outside(s)))
 		return 0;

@@ -93,15 +93,23 @@ bool standing_is_outside(const struct standing *s)
 	return s->waited_for > 0 && s->waits == 0 && is_later(s->heard_ms, s->sent_ms, CLOSE_MS);
 }
 
-/* An outsider has heard of those who wait for it since anything went over this connection: perhaps
- * it waits for the other end itself, as what is sent and heard in the same moment shows no order.
- */
+bool moments_are_close(uint32_t a_ms, uint32_t b_ms)
+{
+	return !is_later(a_ms, b_ms, CLOSE_MS) && !is_later(b_ms, a_ms, CLOSE_MS);
+}
+
+/* It has heard of those who wait for it since anything went over this connection, and waits with no
+ * other: perhaps it waits for the other end itself, as what is sent and heard in nearly the same
+ * moment shows no order. */
 static bool has_passed(const struct rank_sight *r, const struct tcp_talk *mine)
 {
+	const struct standing *s = &r->standing;
 	uint32_t last_ms = mine->sent_ms < mine->heard_ms ? mine->sent_ms : mine->heard_ms;
+	unsigned here = asks(mine) && moments_are_close(mine->sent_ms, mine->heard_ms);
 
-	return standing_is_outside(&r->standing) &&
-		is_later(r->standing.heard_ms, last_ms, CLOSE_MS);
+	return s->waited_for > 0 && s->waits == here &&
+		is_later(s->heard_ms, s->sent_ms, CLOSE_MS) &&
+		is_later(s->heard_ms, last_ms, CLOSE_MS);
 }
 
 /* The other end has sent something to somebody since the outsider was asked, so it has entered what

@@ -68,6 +68,9 @@ bool rank_is_seen(const struct rank_sight *r);
  */
 unsigned ranks_unseen(const struct rank_sight *all, unsigned count, unsigned *ret_first);
 
+/* The kernel's ticks can't order them. */
+bool moments_are_close(uint32_t a_ms, uint32_t b_ms);
+
 /* Others wait for it, and it has sent nothing since it heard of them. */
 bool standing_is_outside(const struct standing *s);
 

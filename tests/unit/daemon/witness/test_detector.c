@@ -1076,6 +1076,38 @@ static void test_not_behind(void **state)
 	assert_int_equal(f.ranks[0], 2);
 }
 
+/* A root gathers from all, and rank 1 was the last one the time before: what it sent and what came
+ * back are so close that, of the two ends, none can be said to wait. The others have asked since.
+ */
+static void test_last_of_the_step_before(void **state)
+{
+	static const char *const roots[] = {
+		"rank=0 at=2 state=S wait=futex mcpu=0 talk=9de6,5000,5000 talk=cfff,5000,4904 "
+		"talk=ccc8,5000,4900",
+		"rank=0 at=2 state=S wait=futex mcpu=0 talk=9de6,5000,5004 talk=cfff,5000,4904 "
+		"talk=ccc8,5000,4900",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof roots / sizeof *roots; i++) {
+		const char *const lines[] = {
+			roots[i],
+			i == 0 ? "rank=1 at=2 state=S wait=futex mcpu=0 talk=9de6,5000,5000" :
+				 "rank=1 at=2 state=S wait=futex mcpu=0 talk=9de6,5004,5000",
+			"rank=2 at=2 state=S wait=futex mcpu=0 talk=cfff,4904,5000",
+			"rank=3 at=2 state=S wait=futex mcpu=0 talk=ccc8,4900,5000",
+		};
+		struct rank_sight all[RANKS] = { { .looks = 0 } };
+		struct hang_finding f;
+
+		see_twice(all, lines);
+		f = classify_all(all);
+		assert_int_equal(f.class, HANG_OUTSIDE);
+		assert_int_equal(f.count, 1);
+		assert_int_equal(f.ranks[0], 1);
+	}
+}
+
 /* Rank 2's node does not answer: it may work, or what is sent to it is not acknowledged. */
 static void test_cut_off(void **state)
 {
@@ -1252,6 +1284,8 @@ TESTS(detector)
 	suite_add(&s, "packets that are not acknowledged", test_network, NULL, NULL);
 	suite_add(&s, "another collective", test_desync, NULL, NULL);
 	suite_add(&s, "who has sent since is not behind", test_not_behind, NULL, NULL);
+	suite_add(&s, "the last one of the step before is behind", test_last_of_the_step_before,
+		NULL, NULL);
 	suite_add(&s, "a node that is cut off", test_cut_off, NULL, NULL);
 	suite_add(&s, "nobody is seen", test_unseen, NULL, NULL);
 	suite_add(&s, "looks end, and begin again", test_looks_end, NULL, NULL);
