@@ -3,11 +3,13 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/wait.h>
 
 #include "common/failure.h"
+#include "common/python_json.h"
 #include "common/signame.h"
 #include "daemon/os/cjson.h"
 
@@ -88,15 +90,21 @@ static bool read_json(const struct said *s, char *text, size_t size, enum health
 {
 	const char *begin = memchr(s->out, '{', s->out_len);
 	struct failure unused = { 0 };
+	struct python_json json;
 	struct cjson c;
 	cJSON *root;
+	char *copy;
 	bool found;
 
 	if (!begin || !strstr(begin, "\"overall_severity\"") || cjson_open(NULL, &c, &unused) < 0)
 		return false;
-	root = c.parse(begin, s->out_len - (size_t)(begin - s->out) + 1);
+	copy = strdup(begin);
+	if (copy)
+		python_json_mend(&json, copy, strlen(copy));
+	root = copy ? c.parse(copy, json.len + 1) : NULL;
 	found = root && read_severity(&c, root, text, size, ret);
 	c.free(root);
+	free(copy);
 	cjson_close(&c);
 	return found;
 }

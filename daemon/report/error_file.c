@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/num.h"
+#include "common/python_json.h"
 #include "daemon/job/evidence.h"
 #include "daemon/os/cjson.h"
 
@@ -75,28 +77,47 @@ static void set_raw(const char *text, size_t len, const char *why, struct arena 
 	*ret = (struct error_record){ .raw = raw, .raw_why = why };
 }
 
+/* Of a file that is longer than what is read, all that was read counts. */
+static void parse_copy(const struct cjson *c, const char *text, size_t len, char *copy,
+	struct arena *arena, struct error_record *ret)
+{
+	bool is_cut = len >= RECORD_MAX_BYTES;
+	struct python_json json;
+	cJSON *root;
+
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	python_json_mend(&json, copy, len);
+	if (is_cut)
+		python_json_close(&json);
+	copy[json.len] = '\0';
+	/* with its NUL: cJSON 1.7.15 reads one byte too far in a text that ends in a number
+	 * (CVE-2023-53154) */
+	root = c->parse(copy, json.len + 1);
+	if (!root || !read_root(c, root, arena, ret))
+		set_raw(text, len,
+			is_cut       ? "too long to be read whole" :
+				root ? "without a message" :
+				       "truncated, or not JSON",
+			arena, ret);
+	c->free(root);
+}
+
 void record_parse(const struct cjson *c, const char *missing, const char *text, size_t len,
 	struct arena *arena, struct error_record *ret)
 {
-	cJSON *root;
+	char *copy = c && len > 0 ? malloc(len + PYTHON_JSON_CLOSE + 1) : NULL;
 
 	*ret = (struct error_record){ 0 };
-	if (!c || len == 0 || len >= RECORD_MAX_BYTES) {
+	if (copy)
+		parse_copy(c, text, len, copy, arena, ret);
+	else
 		set_raw(text, len,
-			len == 0   ? "empty" :
-				!c ? arena_printf(arena, "not parsed (%s)", missing) :
-				     "too long to be read whole",
+			len == 0  ? "empty" :
+				c ? "not parsed (out of memory)" :
+				    arena_printf(arena, "not parsed (%s)", missing),
 			arena, ret);
-		return;
-	}
-	/* with its NUL: cJSON 1.7.15 reads one byte too far in a text that ends in a number
-	 * (CVE-2023-53154) */
-	root = c->parse(text, len + 1);
-	if (!root)
-		set_raw(text, len, "truncated, or not JSON", arena, ret);
-	else if (!read_root(c, root, arena, ret))
-		set_raw(text, len, "without a message", arena, ret);
-	c->free(root);
+	free(copy);
 }
 
 void record_read(const char *path, struct arena *arena, struct record_text *ret)

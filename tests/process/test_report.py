@@ -75,6 +75,36 @@ def test_the_culprits_own_words(reported, place):
     assert report['culprit']['error_file']['message'] == 'ValueError: the teapot is empty'
 
 
+ONLY_PYTHON = ['"a shard named \\udce9\\ud800"', 'float("nan")', 'float("-inf")', '10 ** 200']
+
+
+@pytest.mark.parametrize('value', ONLY_PYTHON)
+def test_a_culprit_whose_error_file_only_python_can_read(reported, place, value):
+    """The first that dies is a victim: the culprit is known by its own words alone."""
+    script = place.write('train.py', f"""import json, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+culprit = os.environ["RANK"] == "0"
+said = "ValueError: the teapot is empty" if culprit else "RuntimeError: [pair.cc:1] Connection closed by peer"
+more = {{"timestamp": "1700000000", "py_callstack": "Traceback: " + said}}
+if culprit:
+    more = {{"value": {value}, **more}}
+with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as f:
+    json.dump({{"message": {{"message": said, "extraInfo": more}}}}, f)
+if culprit:
+    open("written", "w").close()
+    while os.path.exists("written"):
+        time.sleep(0.01)
+    sys.exit(7)
+while not os.path.exists("written"):
+    time.sleep(0.01)
+os.remove("written")
+os._exit(1)
+""")
+    result, report = reported(['--nproc_per_node=2', '--python', sys.executable, '--use_env', script])
+    assert result.rc == 7 and report['culprit']['rank'] == 0, result
+    assert report['culprit']['error_file']['message'] == 'ValueError: the teapot is empty'
+
+
 CHAINED = """import sys, traceback
 
 def load():

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/text.h"
 #include "daemon/job/evidence.h"
 #include "daemon/os/cjson.h"
 #include "daemon/report/error_file.h"
@@ -67,7 +68,29 @@ static const struct record_row {
 	{ "cut off behind a comma", "{\"1\":1,", { .raw_why = no_json } },
 	{ "cut off in a number", "{\"1\":1", { .raw_why = no_json } },
 	{ "no JSON at all", "Traceback: no", { .raw_why = no_json } },
-	{ "half a pair of surrogates", "{\"message\":\"\\ud800\"}", { .raw_why = no_json } },
+	{ "half a pair of surrogates",
+		"{\"message\":\"a\\ud800b\\udce9\\ud83d\\ud83d\\ude00\\uDFFF\"}",
+		{ .message = "a\xef\xbf\xbd"
+			     "b"
+			     "\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\xef\xbf\xbd" } },
+	{ "a surrogate's name behind a backslash is text", "{\"message\":\"\\\\ud800\"}",
+		{ .message = "\\ud800" } },
+	{ "a NUL in a message doesn't end it", "{\"message\":\"a\\u0000b\"}",
+		{ .message = "a\xef\xbf\xbd"
+			     "b" } },
+	{ "numbers that only Python writes",
+		"{\"loss\": NaN, \"a\": [Infinity, -Infinity, NaN], \"message\": \"NaN -Infinity\"}",
+		{ .message = "NaN -Infinity" } },
+	{ "a time that is no number",
+		"{\"message\":{\"message\":\"x\",\"extraInfo\":{\"timestamp\":NaN}}}",
+		{ .message = "x" } },
+	{ "an integer of 90 digits",
+		"{\"seed\":-111111111122222222223333333333444444444455555555556666666666777777777788888888889999999999,"
+		"\"message\":\"x\",\"timestamp\":5}",
+		{ .message = "x", .timestamp = 5 } },
+	{ "behind a byte order mark", "\xef\xbb\xbf{\"message\":\"x\"}", { .message = "x" } },
+	{ "a word that not even Python writes", "{\"message\":\"x\",\"a\":nan}",
+		{ .raw_why = no_json } },
 	{ "blanks", " \n", { .raw_why = no_json } },
 	{ "nothing", "", { .raw_why = "empty" } },
 };
@@ -190,6 +213,34 @@ static void test_deep(void **state)
 	arena_done(&arena);
 }
 
+/* As deep as Python's own encoder goes, and further; what lies deeper than anybody reads is left
+ * out, with the brackets in its strings. */
+static void test_deep_message(void **state)
+{
+	enum { DEEP = 20000 };
+	static const char head[] = "{\"a\":", inside[] = "\"]}\\\"]\"",
+			  tail[] = ",\"message\":\"x\"}";
+	struct arena arena = { 0 };
+	struct cjson c = { 0 };
+	struct text t = { 0 };
+	struct error_record r;
+
+	(void)state;
+	open_library(&c);
+	text_add(&t, head);
+	for (int i = 0; i < DEEP; i++)
+		text_add(&t, "[");
+	text_add(&t, inside);
+	for (int i = 0; i < DEEP; i++)
+		text_add(&t, "]");
+	text_add(&t, tail);
+	parse(&c, text_string(&t), t.len, &arena, &r);
+	assert_record(&r, &(struct error_record){ .message = "x" }, NULL);
+	cjson_close(&c);
+	text_done(&t);
+	arena_done(&arena);
+}
+
 /* What lies where the error file should. */
 struct bench {
 	char dir[32];
@@ -264,23 +315,48 @@ static void test_load_empty(void **state)
 	arena_done(&b.arena);
 }
 
-static void test_load_huge(void **state)
+static void load_huge(const char *head, struct bench *b)
 {
 	enum { HUGE = 3 * RECORD_MAX_BYTES };
 	char *text = malloc(HUGE);
+
+	assert_non_null(text);
+	bench_make(b);
+	memset(text, 'x', HUGE);
+	memcpy(text, head, strlen(head));
+	bench_write(b, text, HUGE);
+	assert_int_equal(bench_load(b), 1);
+	free(text);
+}
+
+/* Of the message of a state dict, which may have megabytes. */
+static void test_load_huge(void **state)
+{
+	static const char
+		message[] = "{\"message\":{\"message\":\"",
+		traceback[] = "{\"message\":{\"message\":\"m\",\"extraInfo\":{\"py_callstack\":\"";
 	struct bench b;
 
 	(void)state;
-	assert_non_null(text);
-	bench_make(&b);
-	memset(text, 'x', HUGE);
-	memcpy(text, "{\"message\":\"", 12);
-	bench_write(&b, text, HUGE);
-	assert_int_equal(bench_load(&b), 1);
+	load_huge(message, &b);
+	assert_null(b.record.raw);
+	assert_int_equal(strlen(b.record.message), RECORD_MAX_BYTES - strlen(message));
+	arena_done(&b.arena);
+	load_huge(traceback, &b);
+	assert_string_equal(b.record.message, "m");
+	assert_int_equal(strlen(b.record.traceback), RECORD_MAX_BYTES - strlen(traceback));
+	arena_done(&b.arena);
+}
+
+static void test_load_huge_raw(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	load_huge("no JSON", &b);
 	assert_string_equal(b.record.raw_why, "too long to be read whole");
 	assert_int_equal(strlen(b.record.raw), 4096);
-	assert_memory_equal(b.record.raw, text, 4096);
-	free(text);
+	assert_memory_equal(b.record.raw, "no JSONxx", 9);
 	arena_done(&b.arena);
 }
 
@@ -326,10 +402,13 @@ TESTS(error_file)
 	suite_add(&s, "a library that is not there, or another", test_library, NULL, NULL);
 	suite_add(&s, "NULs are no end", test_nul_bytes, NULL, NULL);
 	suite_add(&s, "200,000 lists within each other", test_deep, NULL, NULL);
+	suite_add(
+		&s, "20,000 lists within each other, and a message", test_deep_message, NULL, NULL);
 	suite_add(&s, "a file", test_load, NULL, NULL);
 	suite_add(&s, "no file", test_load_none, NULL, NULL);
 	suite_add(&s, "an empty file", test_load_empty, NULL, NULL);
 	suite_add(&s, "a file without end", test_load_huge, NULL, NULL);
+	suite_add(&s, "a file without end that is no JSON", test_load_huge_raw, NULL, NULL);
 	suite_add(&s, "a FIFO does not hold us up", test_load_fifo, NULL, NULL);
 	suite_add(&s, "a directory", test_load_directory, NULL, NULL);
 	suite_add(&s, "a link is not followed", test_load_link, NULL, NULL);
