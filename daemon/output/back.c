@@ -42,6 +42,7 @@ struct back {
 	uv_idle_t again;         /* runs while a console has more to show at once */
 	uv_timer_t drain, hurry; /* while pipes are drained; in a hurry */
 	uv_timer_t events_again; /* runs while lines of --events wait for a reader */
+	uv_timer_t bars;         /* runs while a progress bar has something new */
 	uv_poll_t request;       /* for a hurry; in the loop once there is an order to end */
 	struct console consoles[2];
 	unsigned console_count; /* 1: stdout and stderr are one */
@@ -127,6 +128,24 @@ static void stir(void *owner)
 	struct back *b = owner;
 
 	(void)uv_idle_start(&b->again, on_again);
+}
+
+static void on_bars(uv_timer_t *t)
+{
+	const struct back *b = t->data;
+
+	for (struct logs *l = b->logs; l; l = l->next)
+		logs_show_bars(l);
+}
+
+static void await_bars(void *owner)
+{
+	struct back *b = owner;
+
+	if (uv_is_active((uv_handle_t *)&b->bars) || uv_is_closing((uv_handle_t *)&b->bars))
+		return;
+	uv_update_time(&b->loop);
+	(void)uv_timer_start(&b->bars, on_bars, STREAM_BAR_MS, 0);
 }
 
 /* A reader that takes nothing is given up: all is in the files, where there are some. So is any
@@ -640,6 +659,7 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 		.loop = &b->loop,
 		.say = say,
 		.stir = stir,
+		.await_bars = await_bars,
 		.follow = tell_followers,
 		.owner = b,
 		.filer = &b->filer,
@@ -686,9 +706,10 @@ int back_open(struct back *b)
 	(void)uv_timer_init(&b->loop, &b->drain);
 	(void)uv_timer_init(&b->loop, &b->hurry);
 	(void)uv_timer_init(&b->loop, &b->events_again);
+	(void)uv_timer_init(&b->loop, &b->bars);
 	(void)uv_check_start(&b->turn, on_turn);
 	uv_unref((uv_handle_t *)&b->turn);
-	b->turn.data = b->drain.data = b->hurry.data = b->events_again.data = b;
+	b->turn.data = b->drain.data = b->hurry.data = b->events_again.data = b->bars.data = b;
 	b->shared.again = (struct outbuf){ .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM };
 	rc = b->shared.again.at ? uv_async_init(&b->loop, &b->post->to_back, on_orders) : -ENOMEM;
 	b->post->to_back.data = b;

@@ -246,6 +246,11 @@ void logs_end(struct logs *l)
 	each(l, stream_end);
 }
 
+void logs_show_bars(struct logs *l)
+{
+	each(l, stream_show_bar);
+}
+
 void logs_unfollow(struct logs *l)
 {
 	each(l, stream_unfollow);

@@ -65,6 +65,9 @@ struct tails *logs_tails(struct logs *l, unsigned lines);
 /* Opens the files again by their names. */
 void logs_reopen(struct logs *l);
 
+/* Shows what their progress bars show now. */
+void logs_show_bars(struct logs *l);
+
 /* Nobody follows their lines any more. */
 void logs_unfollow(struct logs *l);
 

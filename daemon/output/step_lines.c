@@ -47,17 +47,30 @@ static void note(struct step_lines *s, uint64_t step, uint64_t now_ns)
 	atomic_store(&s->lines, lines + 1); /* last: whoever sees it sees the others */
 }
 
-static void look(struct step_lines *s, struct step_line *l)
+static void look(struct step_lines *s, struct step_line *l, uint64_t came_ns)
 {
-	uint64_t now_ns = uv_hrtime(), begin, step;
+	uint64_t begin = used_ns(), step;
 
-	if (!may_look(s, now_ns))
-		return;
-	begin = used_ns();
 	l->at[l->len] = '\0';
 	if (progress_in_line(&s->expression, l->at, &step))
-		note(s, step, now_ns);
+		note(s, step, came_ns);
 	s->spent_ns += used_ns() - begin;
+}
+
+/* The line is over. */
+static void end_line(struct step_lines *s, struct step_line *l)
+{
+	uint64_t now_ns = uv_hrtime();
+	bool is_new = l->len > 0 && !l->seen;
+
+	l->came_ns = now_ns;
+	l->missed = 0;
+	if (is_new && may_look(s, now_ns))
+		look(s, l, now_ns);
+	else if (is_new)
+		l->missed = l->len;
+	l->len = 0;
+	l->seen = false;
 }
 
 /* How many bytes stand before the first end of a line. */
@@ -78,13 +91,36 @@ void step_lines_take(struct step_lines *s, struct step_line *l, const char *at, 
 
 		memcpy(l->at + l->len, at, more);
 		l->len += (unsigned)more;
-		if (n == len)
+		if (more > 0) {
+			l->missed = 0; /* what it was is no longer there */
+			l->seen = false;
+		}
+		if (n == len) {
+			l->came_ns = uv_hrtime();
 			return;
+		}
 		if (l->len > 0)
-			look(s, l);
-		l->len = 0;
+			end_line(s, l);
+		l->bar = at[n] == '\r';
 		at += n + 1;
 		len -= n + 1;
+	}
+}
+
+bool step_line_waits(const struct step_line *l)
+{
+	return l->missed > 0 || (l->bar && l->len > 0 && !l->seen);
+}
+
+void step_lines_rest(struct step_lines *s, struct step_line *l)
+{
+	if (l->missed > 0) {
+		l->len = l->missed;
+		look(s, l, l->came_ns);
+		l->len = l->missed = 0;
+	} else if (l->len > 0 && !l->seen) {
+		look(s, l, l->came_ns);
+		l->seen = true;
 	}
 }
 

@@ -20,6 +20,9 @@ enum { STEP_LINE_MAX = 1024 };
 /* The start of a stream's line that has not ended. { 0 } at first. */
 struct step_line {
 	unsigned len;
+	unsigned missed;  /* len of the one before, for which there was no time; 0: none */
+	bool bar, seen;   /* it follows a '\r'; all of it was looked at */
+	uint64_t came_ns; /* its newest byte */
 	char at[STEP_LINE_MAX + 1];
 };
 
@@ -42,6 +45,13 @@ int step_lines_open(struct step_lines *s, const char *expression, struct failure
 /* Bytes of a stream. A line ends with '\n', or with '\r' as those of progress bars do; one without
  * an end is not looked at. */
 void step_lines_take(struct step_lines *s, struct step_line *l, const char *at, size_t len);
+
+/* Whether a moment without more bytes should look at what there is: the newest state of a bar, or a
+ * line that there was no time for. */
+bool step_line_waits(const struct step_line *l);
+
+/* Looks at what there is: after such a moment, or as the stream has ended, and so its last line. */
+void step_lines_rest(struct step_lines *s, struct step_line *l);
 
 /* For any thread. Forgetting: another attempt begins. */
 struct steps_seen step_lines_seen(const struct step_lines *s);

@@ -22,7 +22,7 @@
 
 enum {
 	DROPPED_EVERY_S = 10,
-	BAR_EVERY_S = 10,
+	JOURNAL_BAR_EVERY_S = 10,
 	FOLLOWED_LINE_MAX = 64 * 1024, /* a longer one comes in pieces */
 };
 
@@ -382,26 +382,75 @@ static void hold(struct stream *s, const char *at, size_t len)
 		stream_goto(s, STREAM_PAUSED);
 }
 
-/* A bar that goes on for long without an end of line is shown as it is. */
+/* A bar shows what was not shown yet. */
+static bool is_new_bar(const struct lines *l)
+{
+	return l->bar && !l->said && !l->open && l->len > 0;
+}
+
+/* Asks for a moment's delay: the last state that comes within it wins. */
+static void await_bar(const struct stream *s)
+{
+	bool waits = s->console && s->console->state != CONSOLE_BROKEN && is_new_bar(&s->lines);
+
+	waits = waits || (s->host->is_followed && is_new_bar(&s->followed_lines));
+	waits = waits || (s->step_line && step_line_waits(s->step_line));
+	if (waits)
+		s->host->await_bars(s->host->owner);
+}
+
+/* An entry of a journal costs more than a line. */
+static bool is_soon(struct stream *s)
+{
+	uint64_t now = uv_hrtime();
+
+	if (s->console->kind != CONSOLE_JOURNAL)
+		return false;
+	if (s->bar_ns == 0)
+		s->bar_ns = now;
+	if (now - s->bar_ns < JOURNAL_BAR_EVERY_S * SECOND_NS)
+		return true;
+	s->bar_ns = now;
+	return false;
+}
+
 static void show_bar(struct stream *s)
 {
 	const struct lines_style style = style_of(s);
 	struct outbuf *out;
-	uint64_t now;
+	int rc = -ENOBUFS;
 
-	if (!s->lines.bar || s->lines.open)
+	if (!is_new_bar(&s->lines) || is_pending(s) || s->source.queued || is_soon(s))
 		return;
-	now = uv_hrtime();
-	if (s->bar_ns == 0)
-		s->bar_ns = now;
-	if (now - s->bar_ns < BAR_EVERY_S * SECOND_NS)
+	out = console_room(s->console, &s->source);
+	if (out) {
+		rc = lines_show_bar(&s->lines, &style, out);
+		console_put(s->console, &s->source);
+	}
+	if (rc < 0)
+		console_queue(s->console, &s->source); /* it waits again from its turn on */
+	s->host->stir(s->host->owner);
+}
+
+static void show_followed_bar(struct stream *s)
+{
+	struct outbuf out = s->host->again;
+
+	if (is_new_bar(&s->followed_lines) &&
+		lines_show_bar(&s->followed_lines, &followed_style, &out) > 0)
+		tell_followers(s, &out);
+}
+
+void stream_show_bar(struct stream *s)
+{
+	if (!is_going(s))
 		return;
-	s->bar_ns = now;
-	out = is_pending(s) ? NULL : console_room(s->console, &s->source);
-	if (!out)
-		return;
-	(void)lines_show_bar(&s->lines, &style, out); /* no room: the next time */
-	console_put(s->console, &s->source);
+	if (s->step_line && step_line_waits(s->step_line))
+		step_lines_rest(s->host->steps, s->step_line);
+	if (s->host->is_followed)
+		show_followed_bar(s);
+	if (s->console && s->console->state != CONSOLE_BROKEN)
+		show_bar(s);
 }
 
 /* What of the last bytes is in the file, which is this thread's again. */
@@ -434,8 +483,6 @@ static void show(struct stream *s, const char *at, size_t len)
 	}
 	if (is_pending(s))
 		console_queue(s->console, &s->source);
-	else
-		show_bar(s);
 }
 
 /* What is gone was the rest of a line that has started on the console, and ends there now: false,
@@ -512,6 +559,8 @@ static bool pull(struct source *source, struct outbuf *out)
 	text_done(&s->backlog);
 	s->backlog_done = 0;
 	go_on(s);
+	if (is_going(s))
+		await_bar(s);
 	return s->state == STREAM_ENDED && !end_shown(s, out);
 }
 
@@ -545,6 +594,7 @@ static void take(struct stream *s, const char *at, size_t len)
 		stream_goto(s, STREAM_CLOSING);
 	else if (s->console)
 		show(s, at, len);
+	await_bar(s);
 }
 
 /* What is there, up to a buffer; 0: the pipe has ended, negative errno. */
@@ -591,6 +641,8 @@ static void on_closed(uv_handle_t *h)
 	fd_closep(&s->pipe);
 	if (s->filter)
 		end_filtered(s);
+	if (s->step_line)
+		step_lines_rest(s->host->steps, s->step_line);
 	if (s->host->is_followed)
 		end_followed(s);
 	s->on_ended(s);

@@ -26,7 +26,10 @@ struct step_line;
 struct step_lines;
 struct tail;
 
-enum { STREAM_READ = FILER_PIECE };
+enum {
+	STREAM_READ = FILER_PIECE,
+	STREAM_BAR_MS = 500, /* between two states of a bar that are shown */
+};
 
 /* Lines with one of these texts go to a file of their own, whichever worker's they are. */
 struct filter {
@@ -52,8 +55,9 @@ struct stream_host {
 	/* for warnings, such as that a disk is full; from this thread */
 	void (*say)(void *owner, bool warning, const char *text);
 	void (*stir)(void *owner); /* the consoles are to be flushed, though no pipe has anything */
-	struct step_lines *steps;  /* NULL: nobody wants to know */
-	bool is_followed;          /* somebody wants to hear lines: */
+	void (*await_bars)(void *owner); /* calls stream_show_bar() for each, in a moment */
+	struct step_lines *steps;        /* NULL: nobody wants to know */
+	bool is_followed;                /* somebody wants to hear lines: */
 	/* False: there is no room for them, and nobody waits for it. */
 	bool (*follow)(void *owner, const struct followed_lines *f);
 	void *owner;
@@ -106,7 +110,7 @@ struct stream {
 	uint64_t dropped, dropped_said_ns; /* lines; when that was said last */
 	uint64_t gone;                     /* bytes that a console found deleted */
 	bool torn;                         /* and the rest of a line was among them */
-	uint64_t bar_ns;                   /* when a bar was shown last */
+	uint64_t bar_ns;                   /* when a bar was shown last, in a journal */
 
 	void (*on_ended)(struct stream *s);
 	void (*on_finished)(struct stream *s); /* after on_ended; its handle may be closing */
@@ -119,6 +123,9 @@ int stream_start(struct stream *s, int pipe);
 
 /* Reads those that are busy; false: none is any more. */
 bool streams_read(const struct stream_host *h);
+
+/* Shows what a bar shows now, if that is new, to all who have yet to see it. */
+void stream_show_bar(struct stream *s);
 
 /* Its worker, and all that it left, have ended: reads what is there, and ends when the pipe does.
  */

@@ -97,6 +97,22 @@ def test_a_bar_shows_its_last_state(launch, place, written, seen):
         written.replace('%%', '%').replace(r'\r', '\r').replace(r'\n', '\n')
 
 
+@pytest.mark.parametrize('options', [[], ['-t3', '--log-dir=logs']])
+def test_a_bar_that_goes_on_is_shown(start, place, options):
+    """What it shows now, once; as tqdm writes it."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    script = ("printf '\\r  1%%'; printf '\\r  2%%'; echo '0 0 begun' >$READY; read -r w <$GO; "
+              "printf '\\r  3%%'; read -r w <$GO; printf '\\r100%%\\n'")
+    job = start(sh(script, *options), {'READY': ready.path, 'GO': go.path})
+    ready.expect('begun', 1)
+    until(lambda: '2%' in job.said(0), 'the first state')
+    os.write(go.fd, b'\n')
+    until(lambda: '3%' in job.said(0), 'the second state')
+    os.write(go.fd, b'\n')
+    out = re.sub(r'\[default0\]:', '', job.end().out)
+    assert out.removeprefix('  1%\n') == '  2%\n  3%\n100%\n'
+
+
 def test_a_bar_without_end(launch, place):
     """10 MB of states: none of them is a line."""
     script = place.write('bar.py', 'import os\n'

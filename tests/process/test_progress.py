@@ -14,6 +14,8 @@ with open(sys.argv[1] + '.' + os.environ['RANK']) as orders:
         what, _, text = order.strip().partition(' ')
         if what == 'say':
             print(text, flush=True)
+        elif what == 'bar':
+            print('\\r' + text, end='', flush=True)
         elif what == 'send':
             to = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             to.sendto(text.encode(), os.environ['LAUNCHD_PROGRESS_SOCKET'])
@@ -67,6 +69,30 @@ def test_by_lines(job, place):
     assert [event['step'] for event in of(read(place.path / 'events'), 'step')][-1] == 12
     assert 'launchd_job_step 12\n' in (place.path / 'metrics').read_text() or \
         'launchd_job_step{' in (place.path / 'metrics').read_text()
+
+
+@pytest.mark.parametrize('options', [[], ['-r3', '--log-dir=logs'], ['-t3', '--log-dir=logs']])
+def test_by_a_bar(job, place, options):
+    """The state that stands there is a step, and so is what stands there at the end."""
+    one = job('--progress= ([0-9]+)/100 ', *options)
+    one.do('bar  7%|#   | 7/100 [00:01<')
+    one.await_step(7)
+    one.do('bar  8%|#   | 8/100 [00:01<')
+    one.await_step(8)
+    one.do('say')
+    one.do('say')
+    one.do('bar no step')
+    one.do('bar at 90/100 [')
+    [result] = one.end()
+    assert result.rc == 0
+    assert [event['step'] for event in of(read(place.path / 'events'), 'step')][-1] == 90
+
+
+def test_a_last_line_without_end(launch, place):
+    result = launch(['--progress=step ([0-9]+)', f'--events={place.path}/events', '--no_python', '--use_env',
+                     'sh', '-c', 'echo step 1; printf "step 2"'])
+    assert result.rc == 0
+    assert [event['step'] for event in of(read(place.path / 'events'), 'step')][-1] == 2
 
 
 @pytest.mark.parametrize('form', ['file:{}', '{}'])

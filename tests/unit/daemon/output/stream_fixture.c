@@ -36,6 +36,23 @@ static void stir(void *owner)
 	(void)uv_idle_start(&g->again, on_again);
 }
 
+static void on_bars(uv_timer_t *t)
+{
+	struct fixture *g = t->data;
+
+	for (unsigned i = 0; i < g->count; i++)
+		stream_show_bar(&g->writers[i].stream);
+}
+
+static void await_bars(void *owner)
+{
+	struct fixture *g = owner;
+
+	g->bars_awaited++;
+	if (!uv_is_active((uv_handle_t *)&g->bars))
+		(void)uv_timer_start(&g->bars, on_bars, 20, 0);
+}
+
 /* As the output thread does it. */
 static void on_turn(uv_check_t *c)
 {
@@ -114,7 +131,8 @@ void stream_fixture_make(struct fixture *g)
 	(void)uv_idle_init(&g->loop, &g->again);
 	(void)uv_timer_init(&g->loop, &g->tick);
 	(void)uv_timer_init(&g->loop, &g->guard);
-	g->turn.data = g->again.data = g->tick.data = g->guard.data = g;
+	(void)uv_timer_init(&g->loop, &g->bars);
+	g->turn.data = g->again.data = g->tick.data = g->guard.data = g->bars.data = g;
 	(void)uv_check_start(&g->turn, on_turn);
 	(void)uv_timer_start(&g->tick, on_tick, 0, 1);
 	(void)uv_timer_start(&g->guard, on_guard, LIMIT_MS, 0);
@@ -128,6 +146,7 @@ void stream_fixture_make(struct fixture *g)
 		.again = { .at = malloc(AGAIN_ROOM), .room = AGAIN_ROOM },
 		.say = say,
 		.stir = stir,
+		.await_bars = await_bars,
 		.owner = g };
 	assert_non_null(g->host.again.at);
 	assert_int_equal(filer_init(&g->filer), 0);

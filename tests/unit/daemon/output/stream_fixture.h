@@ -33,7 +33,8 @@ struct fixture {
 	uv_loop_t loop;
 	uv_check_t turn;
 	uv_idle_t again;
-	uv_timer_t tick, guard;
+	uv_timer_t tick, guard, bars;
+	unsigned bars_awaited;
 	struct console console;
 	struct stream_host host;
 	struct filer filer;

@@ -16,17 +16,18 @@ static void open_steps(struct step_lines *s)
 
 static const struct row {
 	const char *says, *bytes;
-	uint64_t lines, newest;
+	uint64_t lines, newest; /* before the stream ends */
+	uint64_t last;          /* and then */
 } rows[] = {
-	{ "one line", "step 3\n", 1, 3 },
-	{ "a line that has not ended", "step 3", 0, 0 },
-	{ "the highest counts", "step 3\nstep 9\nstep 4\n", 3, 9 },
-	{ "step 0", "step 0\n", 1, 0 },
-	{ "a progress bar", "\rstep 3\rstep 4\rstep 5", 2, 4 },
-	{ "ends of two kinds", "step 3\r\nstep 4\r\n", 2, 4 },
-	{ "empty lines", "\n\n\nstep 3\n\n", 1, 3 },
-	{ "other lines", "loss 3\nstep x\n", 0, 0 },
-	{ "a zero byte ends what is looked at", "a\0step 3\n", 0, 0 },
+	{ "one line", "step 3\n", 1, 3, 3 },
+	{ "a line that has not ended", "step 3", 0, 0, 3 },
+	{ "the highest counts", "step 3\nstep 9\nstep 4\n", 3, 9, 9 },
+	{ "step 0", "step 0\n", 1, 0, 0 },
+	{ "a progress bar", "\rstep 3\rstep 4\rstep 5", 2, 4, 5 },
+	{ "ends of two kinds", "step 3\r\nstep 4\r\n", 2, 4, 4 },
+	{ "empty lines", "\n\n\nstep 3\n\n", 1, 3, 3 },
+	{ "other lines", "loss 3\nstep x\n", 0, 0, 0 },
+	{ "a zero byte ends what is looked at", "a\0step 3\n", 0, 0, 0 },
 };
 
 /* However the bytes were cut. */
@@ -48,6 +49,10 @@ static void test_lines(void **state)
 		assert_int_equal(seen.lines, row->lines);
 		if (row->lines > 0)
 			assert_int_equal(seen.newest, row->newest);
+		step_lines_rest(&s, &line);
+		seen = step_lines_seen(&s);
+		assert_int_equal(seen.newest, row->last);
+		assert_int_equal(seen.lines, row->lines + (row->last > row->newest));
 		step_lines_close(&s);
 	}
 }
@@ -115,6 +120,35 @@ static void test_flood(void **state)
 	step_lines_close(&s);
 }
 
+/* In a moment without more bytes a bar's newest state counts, once, and what a flood has left. */
+static void test_moments(void **state)
+{
+	struct step_line line = { 0 };
+	struct step_lines s;
+	uint64_t at_ns;
+
+	(void)state;
+	open_steps(&s);
+	step_lines_take(&s, &line, "step 1", 6);
+	assert_false(step_line_waits(&line)); /* its rest is yet to come */
+	step_lines_take(&s, &line, "\n\rstep 2", 8);
+	assert_true(step_line_waits(&line));
+	at_ns = line.came_ns;
+	step_lines_rest(&s, &line);
+	assert_int_equal(step_lines_seen(&s).newest, 2);
+	assert_int_equal(step_lines_seen(&s).at_ns, at_ns); /* when it came, not now */
+	assert_false(step_line_waits(&line));
+	step_lines_take(&s, &line, "\rstep 3\n", 8);
+	assert_int_equal(step_lines_seen(&s).lines, 3);
+	s.spent_ns = 1000000000;
+	step_lines_take(&s, &line, "step 4\n", 7);
+	assert_true(step_lines_seen(&s).newest == 3 && step_line_waits(&line));
+	step_lines_rest(&s, &line);
+	assert_int_equal(step_lines_seen(&s).newest, 4);
+	assert_false(step_line_waits(&line));
+	step_lines_close(&s);
+}
+
 TESTS(step_lines)
 {
 	struct suite s = { 0 };
@@ -123,5 +157,6 @@ TESTS(step_lines)
 	suite_add(&s, "a long line", test_long_line, NULL, NULL);
 	suite_add(&s, "another attempt", test_forget, NULL, NULL);
 	suite_add(&s, "a flood of lines", test_flood, NULL, NULL);
+	suite_add(&s, "moments without more", test_moments, NULL, NULL);
 	return suite_run(&s);
 }

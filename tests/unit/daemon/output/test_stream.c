@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "common/arena.h"
+#include "common/failure.h"
 #include "common/fd.h"
 #include "daemon/output/followed.h"
+#include "daemon/output/step_lines.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
 #include "tests/unit/daemon/output/stream_fixture.h"
 
@@ -388,9 +390,9 @@ static void test_long_filter(void **state)
 	stream_fixture_done(&g);
 }
 
-static bool some_bar(const struct fixture *g)
+static bool first_shown(const struct fixture *g)
 {
-	return g->writers[0].sent == g->writers[0].len && g->writers[0].stream.lines.bar;
+	return strstr(text_string(&g->got), "20%") != NULL;
 }
 
 static bool second_shown(const struct fixture *g)
@@ -398,10 +400,17 @@ static bool second_shown(const struct fixture *g)
 	return strstr(text_string(&g->got), "90%") != NULL;
 }
 
+static void write_next(struct writer *p, const char *text)
+{
+	p->text = text;
+	p->len = strlen(text);
+	p->sent = 0;
+}
+
+/* The last of the states that come within a moment; nothing runs while there is none. */
 static void test_bar(void **state)
 {
-	static const char first[] = "A 10%\rA 20%\r", second[] = "A 80%\rA 90%\r",
-			  last[] = "A100%\n";
+	static const char first[] = "A 10%\rA 20%\r", second[] = "\rA 80%\rA 90%";
 	struct writer *p;
 	struct fixture g;
 
@@ -412,23 +421,78 @@ static void test_bar(void **state)
 	writer_prefix(p, "[0]:");
 	p->stays = true;
 	stream_fixture_begin(&g);
-	fixture_run(&g, some_bar);
-	fixture_ticks(&g, 20);
-	assert_string_equal(text_string(&g.got), ""); /* its last state is shown, when it ends */
-	p->stream.bar_ns = 1;                         /* that was long ago */
-	p->text = second;
-	p->len = sizeof second - 1;
-	p->sent = 0;
+	fixture_run(&g, first_shown);
+	assert_string_equal(text_string(&g.got), "[0]:A 20%\n");
+	fixture_ticks(&g, 50);
+	assert_false(uv_is_active((uv_handle_t *)&g.bars));
+	write_next(p, second);
 	fixture_run(&g, second_shown);
-	assert_string_equal(text_string(&g.got), "[0]:A 90%\n");
-	p->text = last;
-	p->len = sizeof last - 1;
-	p->sent = 0;
+	assert_string_equal(text_string(&g.got), "[0]:A 20%\n[0]:A 90%\n");
 	p->stays = false;
+	write_next(p, "\rA 90%\rA100%\n");
 	fixture_run(&g, fixture_all_finished);
-	assert_string_equal(text_string(&g.got), "[0]:A 90%\n[0]:A100%\n");
+	assert_string_equal(text_string(&g.got), "[0]:A 20%\n[0]:A 90%\n[0]:A100%\n");
 	stream_fixture_done(&g);
-	assert_file("log0", "A 10%\rA 20%\rA 80%\rA 90%\rA100%\n");
+	assert_file("log0", "A 10%\rA 20%\r\rA 80%\rA 90%\rA 90%\rA100%\n");
+}
+
+/* While the reader takes nothing no timer runs; then its state is shown. */
+static void test_late_bar(void **state)
+{
+	struct text t = lines_of(0, 500 * KB, 200, false);
+	struct writer *p;
+	struct fixture g;
+
+	(void)state;
+	scratch_clear();
+	stream_fixture_make(&g);
+	text_add(&t, "A 20%\r");
+	p = fixture_add(&g, t.at, t.len, &plain);
+	p->stays = true;
+	g.reads = false;
+	stream_fixture_begin(&g);
+	fixture_run(&g, all_sent);
+	fixture_ticks(&g, 50);
+	assert_int_equal(g.bars_awaited, 0);
+	g.reads = true;
+	fixture_run(&g, first_shown);
+	fixture_ticks(&g, 50);
+	assert_false(uv_is_active((uv_handle_t *)&g.bars));
+	p->stays = false;
+	write_next(p, "");
+	fixture_run(&g, fixture_all_finished);
+	assert_int_equal(strcmp(g.got.at + g.got.len - 6, "A 20%\n"), 0);
+	stream_fixture_done(&g);
+	text_done(&t);
+}
+
+/* A stream that goes nowhere but into the regular expression. */
+static void test_steps(void **state)
+{
+	struct step_lines steps = { 0 };
+	struct failure why = { 0 };
+	struct writer *p;
+	struct fixture g;
+
+	(void)state;
+	scratch_clear();
+	assert_int_equal(step_lines_open(&steps, "([0-9]+)/100", &why), 0);
+	stream_fixture_make(&g);
+	g.host.steps = &steps;
+	p = fixture_add(&g, "\r  7%|# | 7/100", 15, &plain);
+	p->stream.console = NULL;
+	p->stays = true;
+	stream_fixture_begin(&g);
+	fixture_run(&g, all_sent);
+	fixture_ticks(&g, 100);
+	assert_int_equal(step_lines_seen(&steps).newest, 7);
+	assert_false(uv_is_active((uv_handle_t *)&g.bars));
+	p->stays = false;
+	write_next(p, "\r100%|##| done\n 90/100");
+	fixture_run(&g, fixture_all_finished);
+	assert_int_equal(step_lines_seen(&steps).newest, 90);
+	step_lines_close(&steps);
+	stream_fixture_done(&g);
 }
 
 /* All that a stream needs while it is idle is given back. */
@@ -561,6 +625,8 @@ TESTS(stream)
 	suite_add(&s, "lines for those who follow them", test_followed, NULL, NULL);
 	suite_add(&s, "last ones that find no room", test_last_lines_without_room, NULL, NULL);
 	suite_add(&s, "a progress bar", test_bar, NULL, NULL);
+	suite_add(&s, "a progress bar before a late reader", test_late_bar, NULL, NULL);
+	suite_add(&s, "steps of a bar, and of a last line without an end", test_steps, NULL, NULL);
 	suite_add(&s, "nothing is kept that nobody needs", test_memory, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
