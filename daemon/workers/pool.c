@@ -433,10 +433,11 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
 		.output = p->output,
 	};
 	bool died = false;
-	int rc = deaths_open(&p->deaths, p->loop, p->plan->nnodes > 1, on_deaths, p, why);
+	int rc = open_cells(p, attempt, why);
 
+	/* the last step that can fail is the first one that adds to the loop */
 	if (rc == 0)
-		rc = open_cells(p, attempt, why);
+		rc = deaths_open(&p->deaths, p->loop, p->plan->nnodes > 1, on_deaths, p, why);
 	if (rc < 0)
 		return rc;
 	(void)uv_timer_init(p->loop, &p->grace); /* can't fail */

@@ -80,8 +80,8 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 	const struct attempt *attempt, struct failure *why);
 
 /* Starts them all. If one can't be started, the others are ended in order and it is the first
- * failure. on_ended follows from the loop in every case, unless this fails outright: -ENOMEM, and
- * no worker was started. */
+ * failure. on_ended follows from the loop in every case, unless this fails outright: then no worker
+ * was started, and nothing is in the loop. */
 int pool_start(struct pool *p, const struct attempt *attempt, const struct inherited *inherited,
 	struct failure *why);
 

@@ -147,6 +147,51 @@ static void test_life(void **state)
 	assert_int_equal(uv_loop_close(&played.loop), 0);
 }
 
+/* Neither may leave anything in the loop: the next attempt has the same pool. */
+static const struct outright_row {
+	const char *says;
+	bool no_cgroup, no_descriptors;
+	int rc;
+} outrights[] = {
+	{ "the attempt's cgroup can't be made", true, false, -EBADF },
+	{ "no descriptor is left to see deaths with", false, true, -EMFILE },
+};
+
+static void test_outright(void **state)
+{
+	const struct outright_row *row = *state;
+	const struct plan plan = { .nproc = 1,
+		.nnodes = 2, /* deaths have their times */
+		.world_size = 2,
+		.start_count = 1,
+		.limits = { .pids = row->no_cgroup ? 8 : 0 } };
+	const struct attempt attempt = { .run_dir = "/nowhere/run" };
+	const struct inherited inherited = { .nofile_raised = false };
+	struct cgroup_leaf leaf = CGROUP_LEAF_NONE;
+	struct rlimit before, none;
+	struct pool *p = &played.pool;
+
+	if (row->no_cgroup)
+		leaf.path = "/nowhere";
+	assert_int_equal(uv_loop_init(&played.loop), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	for (int i = 0; i < 2; i++) {
+		struct failure why = { 0 };
+		int rc;
+
+		assert_int_equal(pool_init(p, &played.loop, &plan, &attempt, &why), 0);
+		p->leaf = &leaf;
+		if (row->no_descriptors)
+			assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+		rc = pool_start(p, &attempt, &inherited, &why);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		assert_int_equal(rc, row->rc);
+		pool_done(p);
+	}
+	assert_int_equal(uv_loop_close(&played.loop), 0);
+}
+
 TESTS(pool)
 {
 	static struct suite s;
@@ -154,5 +199,6 @@ TESTS(pool)
 	suite_add(&s, "its workers are numbered before any is started", test_who, NULL, NULL);
 	suite_add(&s, "its states follow one another as the table has it", test_edges, NULL, NULL);
 	SUITE_ROWS(&s, test_life, lives);
+	SUITE_ROWS(&s, test_outright, outrights);
 	return suite_run(&s);
 }
