@@ -16,9 +16,8 @@
 #include "daemon/service/http.h"
 
 enum {
-	BACKLOG = 64,
+	BACKLOG = 4096, /* the kernel cuts it to net.core.somaxconn */
 	TICK_MS = 1000,
-	OLD_MS = 1000,    /* after which a connection makes room for a new one */
 	LINGER_MS = 2000, /* for a reader to close, when it has all */
 };
 
@@ -29,7 +28,8 @@ struct visitor {
 	enum visitor_state state;
 	int fd;
 	uv_poll_t poll;
-	uint64_t came_ms, due_ms; /* uv_now() */
+	uint64_t due_ms; /* uv_now() */
+	uint64_t moved;  /* the server's count when it came, sent or took something */
 	size_t got;
 	struct text answer;
 	size_t sent;
@@ -127,6 +127,7 @@ static void read_request(struct visitor *v)
 		return;
 	}
 	v->got += (size_t)n;
+	v->moved = ++v->server->moves;
 	status = http_read(v->request, v->got, &r);
 	if (status != HTTP_UNFINISHED)
 		answer(v, status, &r);
@@ -143,6 +144,7 @@ static void write_answer(struct visitor *v)
 		return;
 	}
 	v->sent += (size_t)n;
+	v->moved = ++v->server->moves;
 	if (v->sent < v->answer.len)
 		return;
 	if (shutdown(v->fd, SHUT_WR) < 0) {
@@ -176,19 +178,28 @@ static void on_visitor(uv_poll_t *p, int status, int events)
 		linger(v);
 }
 
-/* NULL: none is open, but those that are closing. */
-static struct visitor *find_oldest(const struct http_server *s)
+/* One that has all it wanted, else one that has not moved for the longest. */
+static bool goes_before(const struct visitor *a, const struct visitor *b)
 {
-	struct visitor *oldest = NULL;
+	bool has_all = a->state == VISITOR_LINGERING;
+
+	return has_all == (b->state == VISITOR_LINGERING) ? a->moved < b->moved : has_all;
+}
+
+/* Closes one to make room; it is free in the loop's next turn. */
+static void visitor_evict(struct http_server *s)
+{
+	struct visitor *first = NULL;
 
 	for (unsigned i = 0; i < HTTP_VISITORS; i++) {
 		struct visitor *v = &s->visitors[i];
 
 		if (v->state != VISITOR_FREE && v->state != VISITOR_CLOSING &&
-			(!oldest || v->came_ms < oldest->came_ms))
-			oldest = v;
+			(!first || goes_before(v, first)))
+			first = v;
 	}
-	return oldest;
+	if (first)
+		visitor_goto(first, VISITOR_CLOSING);
 }
 
 static void on_tick(uv_timer_t *t)
@@ -202,7 +213,6 @@ static void on_tick(uv_timer_t *t)
 			uv_now(t->loop) >= v->due_ms)
 			visitor_goto(v, VISITOR_CLOSING);
 	}
-	listen_again(s); /* somebody may be old enough now to make room */
 }
 
 static void welcome(struct acceptor *a, int fd, const struct address *from)
@@ -221,18 +231,20 @@ static void welcome(struct acceptor *a, int fd, const struct address *from)
 	v->fd = fd;
 	v->poll.data = v;
 	v->got = v->sent = 0;
-	v->came_ms = uv_now(s->clock.loop);
-	v->due_ms = v->came_ms + HTTP_PATIENCE_MS;
+	v->moved = ++s->moves;
+	v->due_ms = uv_now(s->clock.loop) + HTTP_PATIENCE_MS;
 	visitor_goto(v, VISITOR_READING);
 	if (s->open++ == 0)
 		(void)uv_timer_start(&s->clock, on_tick, TICK_MS, TICK_MS);
+	read_request(v); /* now: a crowd behind it can't push it out before it has its answer */
+	if (v->state == VISITOR_WRITING)
+		write_answer(v);
 }
 
-/* Where none is free the next one waits in the kernel until one is. */
+/* Where none is free, one makes room for the next, which waits in the kernel until then. */
 static void on_listening(uv_poll_t *p, int status, int events)
 {
 	struct http_server *s = p->data;
-	struct visitor *oldest;
 
 	(void)status, (void)events;
 	s->acceptor.at_once = HTTP_VISITORS - s->open;
@@ -241,9 +253,7 @@ static void on_listening(uv_poll_t *p, int status, int events)
 		return;
 	}
 	(void)uv_poll_stop(&s->poll);
-	oldest = find_oldest(s);
-	if (oldest && uv_now(p->loop) - oldest->came_ms >= OLD_MS)
-		visitor_goto(oldest, VISITOR_CLOSING);
+	visitor_evict(s);
 }
 
 /* Negative errno: there is no such socket. */
@@ -263,6 +273,7 @@ int http_server_open(struct http_server *s, const struct address *at, struct fai
 
 	s->acceptor = (struct acceptor){ .on_connection = welcome, .owner = s, .spare = -1 };
 	s->open = s->handles = 0;
+	s->moves = 0;
 	s->in_loop = false;
 	s->listening = listen_at(at);
 	if (s->listening < 0) {

@@ -1,9 +1,10 @@
 /* http_server.h - who asks for metrics: a few connections of HTTP/1 in the event loop, with one
  * request each.
  *
- * At most 16 connections are open, each for 10 seconds; where all are taken, one that is open for
- * longer than a second makes room for the next. A timer runs only while one is open. There is
- * neither encryption nor a password: whoever reaches the port may read. */
+ * At most 64 connections are open, each for 10 seconds. A new one takes the place of one that has
+ * its answer, else of the one that has been silent the longest: slow ones, however many, keep
+ * nobody out. A timer runs only while one is open. There is neither encryption nor a password:
+ * whoever reaches the port may read. */
 #ifndef LAUNCHD_DAEMON_SERVICE_HTTP_SERVER_H
 #define LAUNCHD_DAEMON_SERVICE_HTTP_SERVER_H
 
@@ -18,7 +19,7 @@ struct sm;
 struct text;
 struct visitor;
 
-enum { HTTP_VISITORS = 16, HTTP_PATIENCE_MS = 10000 };
+enum { HTTP_VISITORS = 64, HTTP_PATIENCE_MS = 10000 };
 
 /* A connection. */
 enum visitor_state {
@@ -43,6 +44,7 @@ struct http_server {
 	struct acceptor acceptor;
 	struct visitor *visitors; /* HTTP_VISITORS of them */
 	unsigned open;            /* that are not free */
+	uint64_t moves;           /* of all visitors */
 	uv_poll_t poll;           /* of the listening socket */
 	uv_timer_t clock;         /* while any is open */
 	unsigned handles;         /* that are in the loop, but for visitors' */

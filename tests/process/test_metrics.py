@@ -1,8 +1,10 @@
 """Issue 16: --metrics-file and --metrics-listen, what Prometheus reads of a job."""
+import contextlib
 import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -401,10 +403,17 @@ def test_the_job_has_a_name(launch, prom, place, options, name):
 
 # --- --metrics-listen
 
-def get(port, path='/metrics', host='127.0.0.1', method='GET'):
+def get(port, path='/metrics', host='127.0.0.1', method='GET', limit=LIMIT):
     request = urllib.request.Request(f'http://{host}:{port}{path}', method=method)
-    with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+    with urllib.request.urlopen(request, timeout=limit) as answer:
         return answer.read().decode(), answer
+
+
+def many_files(crowd):
+    """As many as this process may have; given back by crowd."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    crowd.callback(resource.setrlimit, resource.RLIMIT_NOFILE, before)
 
 
 @pytest.fixture
@@ -482,9 +491,9 @@ def test_no_rank_is_known_before_the_nodes_have_met(start):
 
 
 def test_slow_and_silent_clients(listening):
-    """Sixteen that say nothing keep nobody out, nor the loop awake, and the job ends in time."""
+    """More than there is room for keep nobody out, nor the loop awake, and the job ends in time."""
     job, port = listening()
-    silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(20)]
+    silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(70)]
     try:
         silent[0].sendall(b'GET /metr')
         assert Page(get(port)[0]).of('workers') == {'running': 1}
@@ -495,6 +504,23 @@ def test_slow_and_silent_clients(listening):
     finally:
         for client in silent:
             client.close()
+
+
+@pytest.mark.parametrize('sends', [b'', b'GET /metr', b'GET /metrics HTTP/1.1\r\n\r\n'],
+                         ids=['silent', 'half a request', 'never reads'])
+def test_a_scrape_beside_2000_slow_connections(listening, sends):
+    """Each of them may stay for 10 s: none of that is waited for."""
+    job, port = listening()
+    with contextlib.ExitStack() as crowd:
+        many_files(crowd)
+        for _ in range(2000):
+            slow = crowd.enter_context(socket.socket())
+            slow.setblocking(False)
+            slow.connect_ex(('127.0.0.1', port))
+            with contextlib.suppress(OSError):  # BlockingIOError: the connection comes later
+                slow.send(sends)
+        assert Page(get(port, limit=3)[0]).of('workers') == {'running': 1}
+    end(job)
 
 
 def test_many_clients(listening):
