@@ -17,6 +17,9 @@ enum follows { FOLLOWS_NOTHING, FOLLOWS_EVENTS, FOLLOWS_LINES };
 /* At the end a client that takes nothing for so long is given up; any is after LOOKS times that. */
 enum { LOOK_MS = 1000, LOOKS = 5 };
 
+/* So few in a turn of the loop that each is heard before a crowd behind it can push it out. */
+enum { AT_ONCE = 16 };
+
 struct ctl_client {
 	struct ctl_client *next;
 	struct ctl_server *server;
@@ -25,10 +28,11 @@ struct ctl_client {
 	int fd;
 	uv_poll_t poll;
 	size_t got;
-	bool skips; /* the rest of a line that is too long */
-	bool ended; /* no more requests come */
-	bool lost;  /* its other end is gone, while the owner has its request */
-	int64_t id; /* of the request */
+	bool skips;     /* the rest of a line that is too long */
+	bool ended;     /* no more requests come */
+	bool lost;      /* its other end is gone, while the owner has its request */
+	uint64_t moved; /* the server's count when it came, asked or took something */
+	int64_t id;     /* of the request */
 	bool has_id;
 	struct text out; /* yet to be written */
 	enum follows follows;
@@ -369,6 +373,7 @@ static void read_some(struct ctl_client *c)
 	}
 	c->ended = n == 0;
 	c->got += (size_t)n;
+	c->moved = ++c->server->moves;
 	serve(c);
 }
 
@@ -379,6 +384,7 @@ static void write_some(struct ctl_client *c)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	c->full = false;
+	c->moved = ++c->server->moves;
 	if (n < 0) {
 		lose(c);
 	} else if ((size_t)n < c->out.len) {
@@ -404,16 +410,58 @@ static void on_client(uv_poll_t *p, int status, int events)
 		read_some(c);
 }
 
-/* Of somebody who is not let in: one line. */
-static void turn_away(int fd, enum control_error e, const char *why)
+/* For a connection that is about to be closed: one line. */
+static void send_error(int fd, enum control_error e, const char *why)
 {
 	struct text line = { 0 };
 
 	text_add(&line, "{\"v\":1,\"id\":null");
 	add_error(&line, e, why);
 	(void)send(fd, text_string(&line), line.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-	(void)close(fd);
 	text_done(&line);
+}
+
+/* Of somebody who is not let in. */
+static void turn_away(int fd, enum control_error e, const char *why)
+{
+	send_error(fd, e, why);
+	(void)close(fd);
+}
+
+/* The one to go: it has not moved for the longest; the owner has no request of it. streams: of
+ * those that have one. */
+static struct ctl_client *longest_idle(const struct ctl_server *s, bool streams)
+{
+	struct ctl_client *idle = NULL;
+
+	for (struct ctl_client *c = s->clients; c; c = c->next)
+		if (c->state == CTL_READING && streams == (c->follows != FOLLOWS_NOTHING) &&
+			(!idle || c->moved < idle->moved))
+			idle = c;
+	return idle;
+}
+
+/* Root has places of its own, and where even those are taken it comes before streams: who may end
+ * the job must be heard. False: all clients wait for answers, or have streams. */
+static bool make_room(struct ctl_server *s, bool for_root)
+{
+	unsigned open = 0;
+	struct ctl_client *idle;
+
+	for (const struct ctl_client *c = s->clients; c; c = c->next)
+		open += c->state != CTL_CLOSING;
+	if (open < (for_root ? CONTROL_ALL : CONTROL_CLIENTS))
+		return true;
+	idle = longest_idle(s, false);
+	if (!idle && for_root)
+		idle = longest_idle(s, true);
+	if (!idle)
+		return false;
+	if (idle->out.len == 0)
+		send_error(idle->fd, CONTROL_BUSY,
+			"busy: this connection, which was idle the longest, makes room for another one");
+	client_goto(idle, CTL_CLOSING);
+	return true;
 }
 
 static bool may_ask(int fd, struct ctl_peer *ret)
@@ -438,8 +486,9 @@ static void welcome(struct acceptor *a, int fd, const struct address *from)
 		turn_away(fd, CONTROL_DENIED, "this is for the job's user and root");
 		return;
 	}
-	if (s->count == CONTROL_CLIENTS) {
-		turn_away(fd, CONTROL_BUSY, "there are 64 clients already");
+	if (!make_room(s, peer.uid == 0)) {
+		turn_away(fd, CONTROL_BUSY,
+			"busy: as many clients as there may be have streams or await answers");
 		return;
 	}
 	c = calloc(1, sizeof *c);
@@ -451,6 +500,7 @@ static void welcome(struct acceptor *a, int fd, const struct address *from)
 	c->server = s;
 	c->fd = fd;
 	c->peer = peer;
+	c->moved = ++s->moves;
 	c->poll.data = c;
 	c->next = s->clients;
 	s->clients = c;
@@ -476,7 +526,9 @@ int ctl_server_open(struct ctl_server *s, uv_loop_t *loop, int listening, struct
 	}
 	s->listening = listening;
 	s->poll.data = s;
-	s->acceptor = (struct acceptor){ .on_connection = welcome, .owner = s, .spare = -1 };
+	s->acceptor = (struct acceptor){
+		.on_connection = welcome, .owner = s, .spare = -1, .at_once = AT_ONCE
+	};
 	acceptor_open(&s->acceptor);
 	(void)uv_poll_start(&s->poll, UV_READABLE, on_listening); /* can't fail */
 	return 0;

@@ -3,7 +3,8 @@
  *
  * In a turn of the loop each client has one request answered at most, and no other one until its
  * answer is written: neither many requests nor a slow reader hold up the workers' launcher. Only
- * this launcher's user and root are answered. */
+ * this launcher's user and root are answered. Where all places are taken, the client that was idle
+ * the longest, and has no stream, makes room. */
 #ifndef LAUNCHD_DAEMON_CONTROL_CTL_SERVER_H
 #define LAUNCHD_DAEMON_CONTROL_CTL_SERVER_H
 
@@ -54,6 +55,7 @@ struct ctl_server {
 	struct acceptor acceptor;
 	struct ctl_client *clients;
 	unsigned count, followers, line_followers, leaving;
+	uint64_t moves;  /* of all clients */
 	uv_timer_t look; /* while some are leaving */
 	unsigned looks;
 	struct cjson cjson; /* from the first request on */

@@ -5,8 +5,10 @@
 
 enum {
 	CONTROL_VERSION = 1,
-	CONTROL_LINE_MAX = 4096,      /* bytes of a request, with its newline */
-	CONTROL_CLIENTS = 64,         /* of one launcher */
+	CONTROL_LINE_MAX = 4096, /* bytes of a request, with its newline */
+	CONTROL_CLIENTS = 64,    /* of one launcher */
+	CONTROL_ROOTS = 8,       /* more of them, if they are root's */
+	CONTROL_ALL = CONTROL_CLIENTS + CONTROL_ROOTS,
 	CONTROL_STREAM_MAX = 1 << 20, /* bytes of a stream that wait for a client */
 	CONTROL_TAIL_LINES = 10,      /* of "tail", where none are named */
 	CONTROL_TAIL_LINES_MAX = 1000,

@@ -108,7 +108,7 @@ static void ask_output(struct answers *a)
 
 void answers_tails(struct answers *a, const struct tails *tails)
 {
-	struct waiting now[CONTROL_CLIENTS];
+	struct waiting now[CONTROL_ALL];
 	unsigned count = 0, later = 0;
 
 	if (!a->asked)

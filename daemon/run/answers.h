@@ -33,7 +33,7 @@ struct answers {
 	bool open;    /* it is */
 	bool asked;   /* the output thread has been, for that many lines: */
 	unsigned lines;
-	struct waiting waiting[CONTROL_CLIENTS + 1]; /* each once */
+	struct waiting waiting[CONTROL_ALL + 1]; /* each once */
 	unsigned waiting_count;
 	struct survey survey;
 };

@@ -86,7 +86,7 @@ static void add_nodes(const struct survey *s, size_t count, struct text *out)
 /* Clients that are answered may ask again at once, which begins the next one. */
 static void finish(struct survey *s)
 {
-	struct ctl_client *clients[CONTROL_CLIENTS];
+	struct ctl_client *clients[CONTROL_ALL];
 	size_t seen = sight_nodes(&s->run->member, s->seen, s->nodes);
 	unsigned count = s->count;
 	struct text result = { 0 };

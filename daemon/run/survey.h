@@ -37,7 +37,7 @@ struct survey {
 	bool *asked;    /* it has not answered yet */
 	struct text *said;
 	struct node_sight *seen;
-	struct ctl_client *clients[CONTROL_CLIENTS];
+	struct ctl_client *clients[CONTROL_ALL];
 	unsigned count; /* of clients: with none no survey goes on */
 };
 

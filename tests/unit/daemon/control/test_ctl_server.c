@@ -334,37 +334,125 @@ static void test_many(void **state)
 	(void)close(fd);
 }
 
+#define BUSY(text) \
+	"{\"v\":1,\"id\":null,\"ok\":false,\"error\":{\"code\":\"busy\",\"text\":\"busy: " text \
+	"\"}}\n"
+#define FULL      BUSY("as many clients as there may be have streams or await answers")
+#define MADE_ROOM BUSY("this connection, which was idle the longest, makes room for another one")
+#define FOLLOW    "{\"v\":1,\"id\":3,\"op\":\"events\",\"follow\":true}\n"
+
+/* Another user's launcher, and what connects to it. */
+static void become(uid_t uid)
+{
+	assert_int_equal(seteuid(uid), 0);
+}
+
+static void as_nobody(void)
+{
+	needs(getuid() == 0, "root, to be somebody else");
+	become(65534);
+}
+
+/* So many that have asked for it. */
+static void dial_all(struct scene *s, int *fd, int count, const char *request)
+{
+	for (int i = 0; i < count; i++) {
+		fd[i] = dial(s);
+		say(fd[i], request);
+		turn(s, 3);
+	}
+}
+
+static void close_all(const int *fd, int count)
+{
+	for (int i = 0; i < count; i++)
+		(void)close(fd[i]);
+}
+
+/* Whoever asks is heard: the one that was idle the longest goes, and hears why. */
 static void test_crowd(void **state)
 {
 	struct scene *s = *state;
 	int fd[CONTROL_CLIENTS], one_more;
 
-	for (int i = 0; i < CONTROL_CLIENTS; i++)
+	as_nobody();
+	for (int i = 0; i < CONTROL_CLIENTS; i++) /* at once, as a flood comes */
 		fd[i] = dial(s);
-	turn(s, 3);
-	one_more = dial(s);
-	expect_last(s, one_more,
-		"{\"v\":1,\"id\":null,\"ok\":false,\"error\":{\"code\":\"busy\",\"text\":\"there are "
-		"64 clients already\"}}\n");
-	for (int i = 0; i < CONTROL_CLIENTS; i++)
-		say(fd[i], LINE(1, "reopen"));
-	for (int i = 0; i < CONTROL_CLIENTS; i++)
-		expect(s, fd[i], DONE(1));
-	(void)close(fd[0]);
-	turn(s, 3);
-	fd[0] = dial(s);
+	turn(s, 20);
 	say(fd[0], LINE(1, "reopen"));
 	expect(s, fd[0], DONE(1));
+	one_more = dial(s);
+	say(one_more, LINE(2, "reopen"));
+	expect(s, one_more, DONE(2));
+	expect_last(s, fd[1], MADE_ROOM);
+	fd[1] = one_more;
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
-		(void)close(fd[i]);
+		say(fd[i], LINE(3, "reopen"));
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		expect(s, fd[i], DONE(3));
+	assert_int_equal(s->server.count, CONTROL_CLIENTS);
+	close_all(fd, CONTROL_CLIENTS);
+	become(0);
+}
+
+/* Only root is heard where all have streams, and at last instead of one of them. */
+static void test_crowd_of_streams(void **state)
+{
+	struct scene *s = *state;
+	int fd[CONTROL_CLIENTS], roots[CONTROL_ROOTS], one;
+
+	as_nobody();
+	dial_all(s, fd, CONTROL_CLIENTS, FOLLOW);
+	assert_int_equal(s->server.followers, CONTROL_CLIENTS);
+	one = dial(s);
+	expect_last(s, one, FULL);
+	become(0);
+	one = dial(s);
+	become(65534);
+	say(one, LINE(1, "stop"));
+	expect(s, one, DONE(1));
+	(void)close(one);
+	turn(s, 3);
+	become(0);
+	dial_all(s, roots, CONTROL_ROOTS, FOLLOW);
+	one = dial(s);
+	say(one, LINE(2, "stop"));
+	expect(s, one, DONE(2));
+	expect_last(s, fd[0], MADE_ROOM);
+	assert_int_equal(s->server.followers, CONTROL_ALL - 1);
+	close_all(fd + 1, CONTROL_CLIENTS - 1);
+	close_all(roots, CONTROL_ROOTS);
+	(void)close(one);
+}
+
+/* One that takes none of its answers is idle, too; one that awaits an answer is not. */
+static void test_crowd_that_asks(void **state)
+{
+	struct scene *s = *state;
+	int fd[CONTROL_ALL], one;
+
+	s->answer_len = 1 << 20;
+	fd[0] = dial(s);
+	say(fd[0], LINE(1, "reopen"));
+	turn(s, 5);
+	s->answer_len = 0;
+	s->later = true;
+	dial_all(s, fd + 1, CONTROL_ALL - 1, LINE(1, "reopen"));
+	assert_int_equal(s->asked, CONTROL_ALL);
+	one = dial(s);
+	turn(s, 3);
+	s->later = false;
+	say(one, LINE(2, "reopen"));
+	expect(s, one, DONE(2)); /* in the place of the first */
+	assert_int_equal(s->server.count, CONTROL_ALL);
+	close_all(fd, CONTROL_ALL);
+	(void)close(one);
 }
 
 static void tell(struct scene *s, const char *event)
 {
 	ctl_tell(&s->server, event, strlen(event));
 }
-
-#define FOLLOW "{\"v\":1,\"id\":3,\"op\":\"events\",\"follow\":true}\n"
 
 static void test_stream(void **state)
 {
@@ -612,7 +700,9 @@ TESTS(ctl_server)
 	suite_add(&s, "one at a time", test_later, make, unmake);
 	suite_add(&s, "one that goes away", test_gone, make, unmake);
 	suite_add(&s, "a thousand requests", test_many, make, unmake);
-	suite_add(&s, "as many clients as there may be", test_crowd, make, unmake);
+	suite_add(&s, "of idle clients the idlest makes room", test_crowd, make, unmake);
+	suite_add(&s, "streams make room for root alone", test_crowd_of_streams, make, unmake);
+	suite_add(&s, "clients that await an answer stay", test_crowd_that_asks, make, unmake);
 	suite_add(&s, "a stream of events", test_stream, make, unmake);
 	suite_add(&s, "a stream of lines", test_lines_of_workers, make, unmake);
 	suite_add(&s, "a follower that does not read", test_slow_follower, make, unmake);
