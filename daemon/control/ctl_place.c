@@ -2,8 +2,11 @@
 #include "daemon/control/ctl_place.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -121,28 +124,142 @@ static int listen_in_own(const char *dir, pid_t guard, struct ctl_place *p)
 	return rc < 0 ? rc : -ENOENT;
 }
 
-int ctl_listen(const char *const *env, pid_t guard, struct ctl_place *ret, struct failure *why)
+/* In a directory that all users share: the one of our name, or where somebody else has that name,
+ * another one. */
+static int listen_in_shared(const char *top, pid_t guard, struct ctl_place *p)
+{
+	struct ctl_place dir;
+	int rc = path_set(&dir, top, "/launchd-%u", (unsigned)geteuid());
+
+	if (rc == 0)
+		rc = listen_in_own(dir.path, guard, p);
+	if (rc != -EPERM && rc != -ENOTDIR)
+		return rc;
+	rc = path_set(&dir, top, "/launchd-%u-XXXXXX", (unsigned)geteuid());
+	if (rc == 0 && !mkdtemp(dir.path))
+		return -errno;
+	rc = rc < 0 ? rc : listen_in_own(dir.path, guard, p);
+	if (rc < 0)
+		(void)rmdir(dir.path);
+	return rc;
+}
+
+/* The directories that all users share, by preference. */
+static const char *const shared_tops[] = { "/tmp", "/dev/shm" };
+enum { SHARED_TOPS = sizeof shared_tops / sizeof *shared_tops };
+
+static int listen_somewhere(const char *const *env, pid_t guard, struct ctl_place *ret)
 {
 	const char *runtime = env_get(env, "RUNTIME_DIRECTORY");
 	const char *user = env_get(env, "XDG_RUNTIME_DIR");
 	struct ctl_place dir = { .own_dir = false };
 	int rc = -ENOENT;
 
-	*ret = (struct ctl_place){ .own_dir = false };
 	if (runtime && *runtime == '/')
 		rc = listen_in_runtime(runtime, guard, ret);
 	/* it may be another user's, or of another host: mpirun hands variables on */
 	if (rc < 0 && user && *user == '/' && check_dir(user) == 0 &&
 		path_set(&dir, user, "/launchd") == 0)
 		rc = listen_in_own(dir.path, guard, ret);
-	if (rc < 0 && path_set(&dir, "/tmp", "/launchd-%u", (unsigned)geteuid()) == 0)
-		rc = listen_in_own(dir.path, guard, ret);
-	if (rc >= 0)
-		return rc;
-	(void)failure_set(
-		why, rc, "launchctl can't reach this job: %s: %s", ret->path, strerror(-rc));
-	*ret = (struct ctl_place){ .own_dir = false };
+	for (int i = 0; rc < 0 && i < SHARED_TOPS; i++)
+		rc = listen_in_shared(shared_tops[i], guard, ret);
 	return rc;
+}
+
+int ctl_listen(const char *const *env, pid_t guard, struct ctl_place *ret, struct failure *why)
+{
+	struct stat st;
+	int rc;
+
+	*ret = (struct ctl_place){ .own_dir = false };
+	rc = listen_somewhere(env, guard, ret);
+	if (rc < 0) {
+		(void)failure_set(why, rc, "launchctl can't reach this job: %s: %s", ret->path,
+			strerror(-rc));
+		*ret = (struct ctl_place){ .own_dir = false };
+	} else if (lstat(ret->path, &st) == 0) {
+		ret->dev = st.st_dev;
+		ret->ino = st.st_ino;
+	}
+	return rc;
+}
+
+bool ctl_is_there(const struct ctl_place *p)
+{
+	struct stat st;
+
+	return lstat(p->path, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino;
+}
+
+pid_t ctl_place_guard(const char *name)
+{
+	size_t digits = strspn(name, "0123456789");
+
+	return digits > 0 && digits < 10 && strcmp(name + digits, ".sock") == 0 ?
+		(pid_t)strtol(name, NULL, 10) :
+		0;
+}
+
+/* "launchd-1000", "launchd-1000-Xf2a9Q" */
+static bool read_uid(const char *path, uid_t *ret)
+{
+	const char *name = strrchr(path, '/') + sizeof "/launchd-" - 1;
+	char *end;
+	unsigned long uid = strtoul(name, &end, 10);
+
+	*ret = (uid_t)uid;
+	return end > name && (*end == '\0' || *end == '-') && uid < UINT32_MAX;
+}
+
+struct dir_listing {
+	void (*on_dir)(void *owner, const struct ctl_dir *dir);
+	void *owner;
+};
+
+enum dir_kind { OF_USER, OF_SERVICE, OF_NAME }; /* what a directory's name says */
+
+static void list_matches(const struct dir_listing *l, const char *pattern, enum dir_kind kind)
+{
+	glob_t found;
+
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return; /* none, or a directory that is not ours */
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct ctl_dir d = { .path = found.gl_pathv[i] };
+
+		if (kind == OF_SERVICE)
+			d.service = strrchr(d.path, '/') + 1;
+		d.has_uid = kind == OF_NAME;
+		if (kind != OF_NAME || read_uid(d.path, &d.uid))
+			l->on_dir(l->owner, &d);
+	}
+	globfree(&found);
+}
+
+void ctl_dirs(const char *const *env, bool of_all,
+	void (*on_dir)(void *owner, const struct ctl_dir *dir), void *owner)
+{
+	const struct dir_listing l = { on_dir, owner };
+	const char *user = env_get(env, "XDG_RUNTIME_DIR");
+	struct ctl_place dir;
+	char pattern[64];
+
+	if (user && *user == '/' && path_set(&dir, user, "/launchd") == 0)
+		on_dir(owner, &(struct ctl_dir){ .path = dir.path });
+	list_matches(&l, "/run/launchd/*", OF_SERVICE); /* of the unit launchd@.service */
+	(void)snprintf(pattern, sizeof pattern, "/run/user/%u/launchd", (unsigned)geteuid());
+	list_matches(&l, of_all ? "/run/user/*/launchd" : pattern, OF_USER);
+	for (int i = 0; i < SHARED_TOPS; i++) {
+		(void)snprintf(pattern, sizeof pattern, "%s/launchd-%u", shared_tops[i],
+			(unsigned)geteuid());
+		list_matches(&l, pattern, OF_NAME);
+		(void)snprintf(pattern, sizeof pattern, "%s/launchd-%u-*", shared_tops[i],
+			(unsigned)geteuid());
+		list_matches(&l, pattern, OF_NAME);
+		(void)snprintf(pattern, sizeof pattern, "%s/launchd-*", shared_tops[i]);
+		if (of_all)
+			list_matches(&l, pattern, OF_NAME);
+	}
 }
 
 void ctl_forget(struct ctl_place *p)

@@ -443,7 +443,7 @@ static struct ctl_client *longest_idle(const struct ctl_server *s, bool streams)
 
 /* Root has places of its own, and where even those are taken it comes before streams: who may end
  * the job must be heard. False: all clients wait for answers, or have streams. */
-static bool make_room(struct ctl_server *s, bool for_root)
+static bool client_make_room(struct ctl_server *s, bool for_root)
 {
 	unsigned open = 0;
 	struct ctl_client *idle;
@@ -486,7 +486,7 @@ static void welcome(struct acceptor *a, int fd, const struct address *from)
 		turn_away(fd, CONTROL_DENIED, "this is for the job's user and root");
 		return;
 	}
-	if (!make_room(s, peer.uid == 0)) {
+	if (!client_make_room(s, peer.uid == 0)) {
 		turn_away(fd, CONTROL_BUSY,
 			"busy: as many clients as there may be have streams or await answers");
 		return;

@@ -16,9 +16,7 @@
 #include "daemon/os/procfs.h"
 
 enum {
-	PATIENCE_MS =
-		15000, /* a launcher's guard wakes a supervisor that somebody stopped after 10 s */
-	LOOK_MS = 300, /* before it is looked at whether the launcher is stopped */
+	LOOK_MS = 300,    /* before it is looked at whether the launcher is stopped */
 	TRACED_MS = 5000, /* strace and the like stop it again and again, and for moments */
 	LINE_MOST = 256 << 20,
 };
@@ -29,7 +27,7 @@ int ctl_link_open(
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	struct ucred peer = { .pid = 0 };
 	socklen_t size = sizeof peer;
-	autoclose fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	autoclose fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	*ret = (struct ctl_link){ .cjson = cjson, .fd = -1 };
 	if (strlen(path) >= sizeof at.sun_path)
@@ -76,12 +74,12 @@ static int refused_by_silence(struct ctl_link *l, bool sent, int64_t waited_ms, 
 {
 	int rc = refused_as_stopped(l, sent, waited_ms, why);
 
-	if (rc < 0 || waited_ms < PATIENCE_MS)
+	if (rc < 0 || waited_ms < CTL_PATIENCE_MS)
 		return rc;
 	return failure_set(why, -ETIMEDOUT,
 		"the supervisor, pid %d, has not answered for %d s; it may still carry out this "
 		"request",
-		(int)l->supervisor, PATIENCE_MS / 1000);
+		(int)l->supervisor, CTL_PATIENCE_MS / 1000);
 }
 
 static int lost(struct failure *why)
@@ -153,42 +151,58 @@ static int send_all(struct ctl_link *l, const struct text *line, struct failure 
 	return 0;
 }
 
+/* Whether a whole line has come; then *ret is it, without its newline. seen: so much of what came
+ * has none. */
+static bool link_take_line(struct ctl_link *l, size_t seen, char **ret, size_t *ret_len)
+{
+	char *end = l->in.len > seen ? memchr(l->in.at + seen, '\n', l->in.len - seen) : NULL;
+
+	if (!end)
+		return false;
+	*ret = l->in.at;
+	*ret_len = (size_t)(end - l->in.at);
+	l->used = *ret_len + 1;
+	return true;
+}
+
+/* Reads what is there. */
+static int link_receive(struct ctl_link *l, size_t most, struct failure *why)
+{
+	char bytes[65536];
+	ssize_t n = recv(l->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno == ECONNRESET))
+		return lost(why);
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return failure_set(why, -errno, "recv: %s", strerror(errno));
+	if (n > 0)
+		text_add_bytes(&l->in, bytes, (size_t)n);
+	return l->in.failed || l->in.len > most ? failure_oom(why) : 0;
+}
+
+/* The line before goes. */
+static void link_next_line(struct ctl_link *l)
+{
+	if (l->used > 0)
+		text_drop(&l->in, l->used);
+	l->used = 0;
+}
+
 /* The next line, without its newline. */
 static int read_line(
 	struct ctl_link *l, bool patient, char **ret, size_t *ret_len, struct failure *why)
 {
 	size_t seen = 0;
+	int rc = 0;
 
-	if (l->used > 0)
-		text_drop(&l->in, l->used);
-	l->used = 0;
-	for (;;) {
-		char bytes[65536],
-			*end = l->in.len > seen ? memchr(l->in.at + seen, '\n', l->in.len - seen) :
-						  NULL;
-		ssize_t n;
-		int rc;
-
-		if (end) {
-			*ret = l->in.at;
-			*ret_len = (size_t)(end - l->in.at);
-			l->used = *ret_len + 1;
-			return 0;
-		}
+	link_next_line(l);
+	while (rc == 0 && !link_take_line(l, seen, ret, ret_len)) {
 		seen = l->in.len;
 		rc = wait_for(l, POLLIN, patient, why);
-		if (rc < 0)
-			return rc;
-		n = recv(l->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return lost(why);
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return failure_set(why, -errno, "recv: %s", strerror(errno));
-		if (n > 0)
-			text_add_bytes(&l->in, bytes, (size_t)n);
-		if (l->in.failed || l->in.len > LINE_MOST)
-			return failure_oom(why);
+		if (rc == 0)
+			rc = link_receive(l, LINE_MOST, why);
 	}
+	return rc;
 }
 
 const cJSON *member_object(const struct cjson *c, const cJSON *of, const char *name)
@@ -213,15 +227,11 @@ bool member_number(const struct cjson *c, const cJSON *of, const char *name, dou
 	return item && item->type & cJSON_Number;
 }
 
-static int read_object(struct ctl_link *l, bool patient, cJSON **ret, struct failure *why)
+static int parse_line(
+	const struct ctl_link *l, char *line, size_t len, cJSON **ret, struct failure *why)
 {
 	const char *end = NULL;
-	char *line = NULL;
-	size_t len = 0;
-	int rc = read_line(l, patient, &line, &len, why);
 
-	if (rc < 0 || !line)
-		return rc;
 	line[len] = '\0';
 	*ret = l->cjson->parse_to_end(line, len + 1, &end, true);
 	if (*ret && (*ret)->type & cJSON_Object)
@@ -231,8 +241,16 @@ static int read_object(struct ctl_link *l, bool patient, cJSON **ret, struct fai
 	return failure_set(why, -EPROTO, "what came from the control socket is no JSON object");
 }
 
-static int send_request(
-	struct ctl_link *l, const char *op, const char *members, struct failure *why)
+static int read_object(struct ctl_link *l, bool patient, cJSON **ret, struct failure *why)
+{
+	char *line = NULL;
+	size_t len = 0;
+	int rc = read_line(l, patient, &line, &len, why);
+
+	return rc < 0 || !line ? rc : parse_line(l, line, len, ret, why);
+}
+
+int ctl_link_send(struct ctl_link *l, const char *op, const char *members, struct failure *why)
 {
 	struct text line = { 0 };
 	int rc;
@@ -251,9 +269,17 @@ static int refused(struct ctl_link *l, const cJSON *root, struct failure *why)
 	const char *text = error ? member_text(l->cjson, error, "text") : NULL;
 	const char *code = error ? member_text(l->cjson, error, "code") : NULL;
 
+	struct text shown = { 0 };
+	int rc;
+
 	if (code && strcmp(code, "over") == 0)
 		return lost(why);
-	return failure_set(why, -EREMOTEIO, "%s", text ? text : "it was refused, without a reason");
+	text = text ? text : "it was refused, without a reason";
+	text_add_shown(&shown, text, strlen(text)); /* it may be another user's */
+	rc = code && strcmp(code, "busy") == 0 ? -EBUSY : -EREMOTEIO;
+	rc = failure_set(why, rc, "%s", text_string(&shown));
+	text_done(&shown);
+	return rc;
 }
 
 /* Whether it is of the stream, and has been told. */
@@ -268,23 +294,57 @@ static bool is_streamed(const struct ctl_link *l, cJSON *root)
 	return true;
 }
 
+/* The answer to a request that was given up. */
+static bool link_is_late(const struct ctl_link *l, cJSON *root)
+{
+	double id;
+
+	if (!member_number(l->cjson, root, "id", &id) || id >= l->asked)
+		return false;
+	l->cjson->free(root);
+	return true;
+}
+
+/* Frees root, where it has no result. */
+static int find_result(
+	struct ctl_link *l, cJSON *root, const cJSON **ret_result, struct failure *why)
+{
+	int rc;
+
+	*ret_result = member_object(l->cjson, root, "result");
+	if (*ret_result)
+		return 0;
+	rc = refused(l, root, why);
+	l->cjson->free(root);
+	return rc;
+}
+
 int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON **ret_root,
 	const cJSON **ret_result, struct failure *why)
 {
-	int rc = send_request(l, op, members, why);
+	int rc = ctl_link_send(l, op, members, why);
 
 	if (rc == 0)
 		do
 			rc = read_object(l, false, ret_root, why);
-		while (rc == 0 && is_streamed(l, *ret_root));
+		while (rc == 0 && (is_streamed(l, *ret_root) || link_is_late(l, *ret_root)));
+	return rc < 0 ? rc : find_result(l, *ret_root, ret_result, why);
+}
+
+int ctl_link_try(struct ctl_link *l, int64_t waited_ms, cJSON **ret_root, const cJSON **ret_result,
+	struct failure *why)
+{
+	size_t len = 0;
+	char *line;
+	int rc = link_receive(l, CTL_TRY_MOST, why);
+
 	if (rc < 0)
 		return rc;
-	*ret_result = member_object(l->cjson, *ret_root, "result");
-	if (*ret_result)
-		return 0;
-	rc = refused(l, *ret_root, why);
-	l->cjson->free(*ret_root);
-	return rc;
+	if (!link_take_line(l, 0, &line, &len))
+		return refused_by_silence(l, true, waited_ms, why);
+	rc = parse_line(l, line, len, ret_root, why);
+	rc = rc < 0 ? rc : find_result(l, *ret_root, ret_result, why);
+	return rc < 0 ? rc : 1;
 }
 
 int ctl_link_follow(struct ctl_link *l, const char *op, const char *members, struct failure *why)
@@ -293,7 +353,7 @@ int ctl_link_follow(struct ctl_link *l, const char *op, const char *members, str
 	int rc;
 
 	text_printf(&all, ",\"follow\":true%s", members);
-	rc = all.failed ? failure_oom(why) : send_request(l, op, text_string(&all), why);
+	rc = all.failed ? failure_oom(why) : ctl_link_send(l, op, text_string(&all), why);
 	l->followed = l->asked;
 	text_done(&all);
 	return rc;

@@ -26,7 +26,8 @@ struct ctl_link {
 	bool stopped; /* it did not answer, as a signal or a debugger has stopped it */
 };
 
-/* Connects. -ENOENT, -ECONNREFUSED: nobody listens there any more. */
+/* Connects, and waits for nothing. -ENOENT, -ECONNREFUSED: nobody listens there any more; -EAGAIN:
+ * as many connections as may wait there do. */
 int ctl_link_open(
 	const struct cjson *cjson, const char *path, struct ctl_link *ret, struct failure *why);
 void ctl_link_close(struct ctl_link *l);
@@ -34,9 +35,22 @@ void ctl_link_close(struct ctl_link *l);
 /* Asks for an operation; members is "" or the request's others, with a comma before each. *ret_root
  * is the whole answer, to be freed, and *ret_result its result. -ECONNRESET: the launcher has ended
  * meanwhile; -ETIMEDOUT: it does not answer, and why says whether it is stopped: one that a
- * signal has stopped already is sent nothing; -EREMOTEIO: it has refused, for why. */
+ * signal has stopped already is sent nothing; -EREMOTEIO: it has refused, for why; -EBUSY: it has
+ * as many clients as it can serve. */
 int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON **ret_root,
 	const cJSON **ret_result, struct failure *why);
+
+/* The same in two short steps: ctl_link_send() sends the request; ctl_link_try() reads what has
+ * come, and returns 1 if that is the whole answer, 0 if not. An answer of more than CTL_TRY_MOST
+ * bytes is refused. -ETIMEDOUT: ctl_link_ask() would wait no longer either, that long after the
+ * request. */
+enum {
+	CTL_TRY_MOST = 4 << 20,
+	CTL_PATIENCE_MS = 15000, /* a guard wakes a supervisor that somebody stopped after 10 s */
+};
+int ctl_link_send(struct ctl_link *l, const char *op, const char *members, struct failure *why);
+int ctl_link_try(struct ctl_link *l, int64_t waited_ms, cJSON **ret_root, const cJSON **ret_result,
+	struct failure *why);
 
 /* Begins a stream, and then waits for its next line: *ret_event is what came, its newline taken
  * away, until the next call. 0: the stream has ended. members: as above. */

@@ -2,155 +2,123 @@
 #include "daemon/ctl/job_find.h"
 
 #include <errno.h>
-#include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
+#include "common/num.h"
 #include "common/text.h"
-#include "common/vec.h"
+#include "daemon/ctl/job_sockets.h"
 
-static bool has(const struct vec *v, const char *path)
+/* How sure it is that a job is the one that was named; the surest counts. */
+enum fit {
+	FIT_NONE,
+	FIT_OTHERS,  /* another user's says that it has the name */
+	FIT_OWN,     /* this user's does */
+	FIT_SERVICE, /* it has the service's directory */
+	FIT_FOREIGN, /* the pid is its guard's in another pid namespace */
+	FIT_PID,
+};
+
+static bool job_says(
+	const struct jobs *jobs, const struct job_seen *j, const char *member, const char *job)
 {
-	for (size_t i = 0; i < v->count; i++)
-		if (strcmp(v->at[i], path) == 0)
+	const char *text = j->root ? member_text(jobs->cjson, j->status, member) : NULL;
+
+	return text && strcmp(text, job) == 0;
+}
+
+/* Without an answer: by its socket's name and place. */
+static enum fit fit_of_place(const struct job_seen *j, const char *job)
+{
+	uint64_t pid;
+
+	if (num_parse(job, 1, INT32_MAX, &pid) == 0 && (pid_t)pid == j->guard)
+		return j->known ? FIT_PID : FIT_FOREIGN;
+	return j->place && strcmp(j->place, job) == 0 ? FIT_SERVICE : FIT_NONE;
+}
+
+static enum fit fit_of(const struct jobs *jobs, const struct job_seen *j, const char *job)
+{
+	enum fit fit = fit_of_place(j, job);
+
+	if (fit == FIT_NONE && (job_says(jobs, j, "name", job) || job_says(jobs, j, "run_id", job)))
+		fit = j->uid == geteuid() ? FIT_OWN : FIT_OTHERS;
+	return fit;
+}
+
+/* Moves the jobs of the surest kind to the front. Returns the kind. */
+static enum fit sort_out(struct jobs *jobs, const char *job, size_t *ret_count)
+{
+	enum fit best = FIT_NONE;
+
+	*ret_count = 0;
+	for (size_t i = 0; i < jobs->count; i++) {
+		struct job_seen j = jobs->at[i];
+		enum fit fit = fit_of(jobs, &j, job);
+
+		if (fit == FIT_NONE || fit < best)
+			continue;
+		if (fit > best)
+			*ret_count = 0;
+		best = fit;
+		jobs->at[i] = jobs->at[*ret_count];
+		jobs->at[(*ret_count)++] = j;
+	}
+	return best;
+}
+
+static bool has_one(const struct jobs *jobs, const void *job)
+{
+	for (size_t i = 0; i < jobs->count; i++)
+		if (fit_of(jobs, &jobs->at[i], job) != FIT_NONE)
 			return true;
 	return false;
 }
 
-static void add_matches(const char *pattern, struct arena *arena, struct vec *ret)
-{
-	glob_t found;
-
-	if (glob(pattern, 0, NULL, &found) != 0)
-		return; /* none, or a directory that is not ours */
-	for (size_t i = 0; i < found.gl_pathc; i++)
-		if (!has(ret, found.gl_pathv[i]))
-			vec_add(arena, ret, arena_strdup(arena, found.gl_pathv[i]));
-	globfree(&found);
-}
-
-/* A directory of the environment's, whose name may have letters that glob(7) knows. */
-static void add_in(const char *dir, const char *rest, struct arena *arena, struct vec *ret)
-{
-	struct text pattern = { 0 };
-
-	for (const char *p = dir; *p; p++) {
-		if (strchr("*?[\\", *p))
-			text_add(&pattern, "\\");
-		text_add_bytes(&pattern, p, 1);
-	}
-	text_add(&pattern, rest);
-	if (*dir == '/' && !pattern.failed)
-		add_matches(text_string(&pattern), arena, ret);
-	text_done(&pattern);
-}
-
-void job_sockets(const char *const *env, struct arena *arena, struct vec *ret)
-{
-	const char *user = env_get(env, "XDG_RUNTIME_DIR");
-
-	if (user)
-		add_in(user, "/launchd/[0-9]*.sock", arena, ret);
-	add_matches("/run/launchd/*/[0-9]*.sock", arena, ret); /* of the unit launchd@.service */
-	if (geteuid() == 0) {
-		add_matches("/run/user/*/launchd/[0-9]*.sock", arena, ret);
-		add_matches("/tmp/launchd-*/[0-9]*.sock", arena, ret);
-	} else {
-		add_matches(arena_printf(arena, "/tmp/launchd-%u/[0-9]*.sock", (unsigned)geteuid()),
-			arena, ret);
-	}
-}
-
-pid_t job_guard(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return (pid_t)strtol(slash ? slash + 1 : path, NULL, 10);
-}
-
-/* What a launcher says of its job; false: it can't say. */
-static bool describe(struct ctl_link *l, struct text *name, struct text *run_id)
-{
-	struct failure none = { 0 };
-	const cJSON *status;
-	cJSON *root;
-	const char *text;
-
-	if (ctl_link_ask(l, "status", "", &root, &status, &none) < 0)
-		return false;
-	text = member_text(l->cjson, status, "name");
-	text_add(name, text ? text : "");
-	text = member_text(l->cjson, status, "run_id");
-	text_add(run_id, text ? text : "");
-	l->cjson->free(root);
-	return true;
-}
-
-/* Sockets of services lie in a directory of the job's name: this is known without an answer. */
-static bool is_services(const char *path, const char *job)
-{
-	static const char top[] = "/run/launchd/";
-	size_t len = strlen(job);
-
-	return strncmp(path, top, sizeof top - 1) == 0 &&
-		strncmp(path + sizeof top - 1, job, len) == 0 && path[sizeof top - 1 + len] == '/';
-}
-
-static bool is_named(struct ctl_link *l, const char *job, bool *ret_silent)
-{
-	struct text name = { 0 }, run_id = { 0 };
-	bool known = describe(l, &name, &run_id);
-	bool is = known &&
-		(strcmp(text_string(&name), job) == 0 || strcmp(text_string(&run_id), job) == 0);
-
-	*ret_silent = !known;
-	text_done(&name);
-	text_done(&run_id);
-	return is;
-}
-
 /* "train (pid 811), eval (pid 900)" */
-static int several_found(const struct cjson *cjson, const struct vec *paths, struct failure *why)
+static int several_found(const struct jobs *jobs, size_t count, struct failure *why)
 {
 	struct text list = { 0 };
 	int rc;
 
-	for (size_t i = 0; i < paths->count; i++) {
-		struct text name = { 0 }, run_id = { 0 };
-		struct failure none = { 0 };
-		struct ctl_link l;
+	for (size_t i = 0; i < count; i++) {
+		const struct job_seen *j = &jobs->at[i];
+		const char *name = j->root ? member_text(jobs->cjson, j->status, "name") : NULL;
 
-		if (ctl_link_open(cjson, paths->at[i], &l, &none) < 0)
-			continue; /* it has just ended */
-		text_printf(&list, "%s%s (pid %d)", list.len > 0 ? ", " : "",
-			describe(&l, &name, &run_id) ? text_string(&name) :
-						       "one that does not answer",
-			(int)job_guard(paths->at[i]));
-		text_done(&name);
-		text_done(&run_id);
-		ctl_link_close(&l);
+		text_add(&list, list.len > 0 ? ", " : "");
+		name = name ? name : j->root ? "" : "one that does not answer";
+		text_add_shown(&list, name, strlen(name)); /* another user may have named it */
+		text_printf(&list, " (pid %d", (int)j->guard);
+		if (j->uid != geteuid())
+			text_printf(&list, ", uid %u", (unsigned)j->uid);
+		text_add(&list, ")");
 	}
-	rc = failure_set(why, -ENOTUNIQ, "%zu jobs match: %s; name one by --job PID", paths->count,
+	rc = failure_set(why, -ENOTUNIQ, "%zu jobs match: %s; name one by --job PID", count,
 		text_string(&list));
 	text_done(&list);
 	return rc;
 }
 
-/* silent: a launcher that does not answer; 0: all do */
-static int none_found(const char *job, pid_t silent, struct failure *why)
+/* One that has not answered may be the one that is meant. */
+static int none_found(const struct jobs *jobs, const char *job, struct failure *why)
 {
 	const char *others =
 		geteuid() == 0 ? "" : "; root can ask the jobs of others, such as services";
 
-	if (silent > 0)
-		return failure_set(why, -ETIMEDOUT,
-			"no job \"%s\" was found, but the launcher with pid %d does not answer: it "
-			"may be that job's; ask it by --job %d",
-			job, (int)silent, (int)silent);
+	for (size_t i = 0; i < jobs->count; i++) {
+		const struct job_seen *j = &jobs->at[i];
+		bool busy = j->why.code == -EBUSY;
+
+		if (!j->root && j->why.code != -ECONNRESET)
+			return failure_set(why, busy ? -EBUSY : -ETIMEDOUT,
+				"no job %s%s%swas found, but the launcher with pid %d %s: it may "
+				"be that job's; ask it by --job %d",
+				job ? "\"" : "", job ? job : "", job ? "\" " : "", (int)j->guard,
+				busy ? "is busy with other clients" : "does not answer",
+				(int)j->guard);
+	}
 	if (job)
 		return failure_set(why, -ESRCH,
 			"no job \"%s\" runs on this host%s; launchctl list shows those that do",
@@ -158,45 +126,67 @@ static int none_found(const char *job, pid_t silent, struct failure *why)
 	return failure_set(why, -ESRCH, "no job runs on this host%s", others);
 }
 
-/* Whether that socket is the job's; NULL: of any. *silent: a launcher that can't say. */
-static bool is_meant(const struct cjson *cjson, const char *path, const char *job, pid_t *silent)
+/* The first of them. */
+static int take_first(struct jobs *jobs, struct ctl_link *ret, struct failure *why)
 {
-	struct failure stale = { 0 };
-	struct ctl_link l;
-	char pid[24];
-	bool is, is_silent = false;
+	struct job_seen *j = &jobs->at[0];
 
-	if (ctl_link_open(cjson, path, &l, &stale) < 0)
-		return false;
-	(void)snprintf(pid, sizeof pid, "%d", (int)job_guard(path));
-	is = !job || strcmp(job, pid) == 0 || is_services(path, job) ||
-		is_named(&l, job, &is_silent);
-	if (is_silent)
-		*silent = job_guard(path);
-	ctl_link_close(&l);
-	return is;
+	if (j->link.fd < 0)
+		return failure_set(why, -EBUSY,
+			"the launcher with pid %d is busy: too many connections wait for it",
+			(int)j->guard);
+	*ret = j->link;
+	j->link.fd = -1;
+	j->link.in = (struct text){ 0 };
+	return 0;
+}
+
+static int find_named(struct jobs *jobs, const char *job, struct ctl_link *ret, struct failure *why)
+{
+	size_t count;
+
+	if (sort_out(jobs, job, &count) < FIT_SERVICE) {
+		jobs_ask(jobs, has_one, job);
+		(void)sort_out(jobs, job, &count);
+	}
+	if (count == 0)
+		return none_found(jobs, job, why);
+	return count > 1 ? several_found(jobs, count, why) : take_first(jobs, ret, why);
+}
+
+/* Another user's that doesn't answer keeps nobody from the only one that does. */
+static int find_only(struct jobs *jobs, struct ctl_link *ret, struct failure *why)
+{
+	size_t count = 0;
+
+	if (jobs->count > 1)
+		jobs_ask(jobs, jobs_own_answered, NULL);
+	for (size_t i = 0; i < jobs->count; i++) {
+		struct job_seen j = jobs->at[i];
+
+		if (jobs->count > 1 && !j.root && (j.uid != geteuid() || j.why.code == -ECONNRESET))
+			continue;
+		jobs->at[i] = jobs->at[count];
+		jobs->at[count++] = j;
+	}
+	if (count == 0)
+		return none_found(jobs, NULL, why);
+	return count > 1 ? several_found(jobs, count, why) : take_first(jobs, ret, why);
 }
 
 int job_find(const char *const *env, const char *job, const struct cjson *cjson,
 	struct ctl_link *ret, struct failure *why)
 {
 	struct arena memory = { 0 };
-	struct vec all = { 0 }, meant = { 0 };
-	pid_t silent = 0;
+	struct jobs jobs;
 	int rc;
 
-	job_sockets(env, &memory, &all);
-	for (size_t i = 0; i < all.count; i++)
-		if (is_meant(cjson, all.at[i], job, &silent))
-			vec_add(&memory, &meant, all.at[i]);
+	jobs_open(&jobs, env, cjson, &memory);
 	if (arena_failed(&memory))
 		rc = failure_oom(why);
-	else if (meant.count == 0)
-		rc = none_found(job, silent, why);
-	else if (meant.count > 1)
-		rc = several_found(cjson, &meant, why);
 	else
-		rc = ctl_link_open(cjson, meant.at[0], ret, why);
+		rc = job ? find_named(&jobs, job, ret, why) : find_only(&jobs, ret, why);
+	jobs_close(&jobs);
 	arena_done(&memory);
 	return rc;
 }

@@ -14,12 +14,12 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/text.h"
-#include "common/vec.h"
 #include "daemon/ctl/columns.h"
 #include "daemon/ctl/ctl_command.h"
 #include "daemon/ctl/ctl_link.h"
 #include "daemon/ctl/gpu_column.h"
 #include "daemon/ctl/job_find.h"
+#include "daemon/ctl/job_sockets.h"
 #include "daemon/ctl/job_view.h"
 #include "daemon/ctl/print.h"
 #include "daemon/ctl/rank_logs.h"
@@ -154,44 +154,41 @@ static const char *user_name(struct ctl_run *r, uid_t uid)
 }
 
 /* One that does not answer has a row, too. */
-static void list_job(struct ctl_run *r, const char *path, struct columns *table, struct text *json)
+static void list_job(
+	struct ctl_run *r, const struct job_seen *j, struct columns *table, struct text *json)
 {
-	struct failure none = { 0 };
-	const cJSON *status;
-	cJSON *root;
-
-	if (ctl_link_open(&r->cjson, path, &r->link, &none) < 0)
-		return; /* of a launcher that was killed */
-	if (ctl_link_ask(&r->link, "status", "", &root, &status, &none) == 0) {
-		job_view_row(&r->cjson, status, user_name(r, r->link.uid), table);
+	if (j->root) {
+		job_view_row(&r->cjson, j->status, user_name(r, j->uid), table);
 		text_add(json, json->len > 1 ? "," : "");
-		add_raw(&r->link, "result", json);
-		r->cjson.free(root);
-	} else if (none.code != -ECONNRESET) {
+		add_raw(&j->link, "result", json);
+	} else if (j->why.code != -ECONNRESET) {
 		columns_add(table, NULL);
 		columns_add(table, NULL);
-		columns_add(table, arena_printf(&r->arena, "%d", (int)job_guard(path)));
-		columns_add(table, user_name(r, r->link.uid));
-		columns_add(
-			table, r->link.stopped ? "does not answer: stopped" : "does not answer");
+		columns_add(table, arena_printf(&r->arena, "%d", (int)j->guard));
+		columns_add(table, user_name(r, j->uid));
+		columns_add(table,
+			j->link.fd < 0 || j->why.code == -EBUSY ? "busy" :
+				j->link.stopped                 ? "does not answer: stopped" :
+								  "does not answer");
 		columns_add(table, NULL);
 		columns_add(table, NULL);
 		columns_add(table, NULL);
 	}
-	ctl_link_close(&r->link);
 }
 
 static int run_list(struct ctl_run *r)
 {
 	struct columns table = { .arena = &r->arena };
 	struct text out = { 0 }, json = { 0 };
-	struct vec paths = { 0 };
+	struct jobs jobs;
 
 	job_view_head(&table);
-	job_sockets(r->env, &r->arena, &paths);
+	jobs_open(&jobs, r->env, &r->cjson, &r->arena);
+	jobs_ask(&jobs, jobs_own_answered, NULL);
 	text_add(&json, "[");
-	for (size_t i = 0; i < paths.count; i++)
-		list_job(r, paths.at[i], &table, &json);
+	for (size_t i = 0; i < jobs.count; i++)
+		list_job(r, &jobs.at[i], &table, &json);
+	jobs_close(&jobs);
 	if (arena_failed(&r->arena))
 		return failure_oom(&r->why);
 	columns_print(&table, width_of_output(), &out);

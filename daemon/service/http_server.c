@@ -241,7 +241,7 @@ static void welcome(struct acceptor *a, int fd, const struct address *from)
 		write_answer(v);
 }
 
-/* Where none is free, one makes room for the next, which waits in the kernel until then. */
+/* If all places are taken, one makes room for the next, which waits in the kernel until then. */
 static void on_listening(uv_poll_t *p, int status, int events)
 {
 	struct http_server *s = p->data;

@@ -20,12 +20,17 @@ def socket_of(job):
     return socket_dir(job.place) / f'{job.pid}.sock'
 
 
-# A /tmp of which only two directories are left; the command begins in the first one.
+# A /tmp of which only two directories are left; the command begins in the first one. What is in the directory `users`
+# of that one stands in /tmp, too.
 HIDE_TMP = """cd /tmp; mount -t tmpfs none /tmp
 for dir in "$1" "$2"; do
     case $dir in /tmp/*) mkdir -p "$dir"; mount --no-canonicalize --rbind "${dir#/tmp/}" "$dir" ;; esac
 done
-cd "$1"; shift 2; exec "$@"
+cd "$1"; shift 2
+for dir in users/*; do
+    [ ! -d "$dir" ] || { mkdir -p "/tmp/${dir#users/}"; mount --bind "$dir" "/tmp/${dir#users/}"; }
+done
+exec "$@"
 """
 
 

@@ -8,11 +8,13 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from control import Control, Refused, kill_both, launchctl, socket_of
 from harness import BUILD, LIMIT, let_pass, native, stop, supervisor_of, until
+from needs import needs_mounts, needs_root
 from together import Cluster
 
 PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
@@ -120,6 +122,87 @@ def test_which_job(job, ctl, ok):
     assert first.end().rc == 143
     ok('stop')  # the only one now
     assert second.end().rc == 143
+
+
+# Another user's processes: a guard, whose child listens by its pid as a launcher's does, and what that one says.
+PRETENDER = """
+import os, socket, sys, time
+directory, says, name, backlog = sys.argv[1:5]
+os.setgid(65534)
+os.setuid(65534)
+guard = os.getpid()
+if os.fork():
+    time.sleep(3600)
+s = socket.socket(socket.AF_UNIX)
+s.bind(f'{directory}/{name if int(name) else guard}.sock')
+s.listen(int(backlog))
+held = []
+if backlog == '0':
+    for _ in range(2):
+        held.append(socket.socket(socket.AF_UNIX))
+        held[-1].setblocking(False)
+        held[-1].connect_ex(s.getsockname())
+print('listens', flush=True)
+while backlog != '0':
+    one = s.accept()[0]
+    held.append(one)
+    if says == 'drips':
+        if os.fork() == 0:
+            while True:
+                one.send(b'.')
+                time.sleep(0.1)
+    elif says:
+        one.recv(4096)
+        one.sendall(b'{"v":1,"id":1,"ok":true,"result":' + says.encode() + b'}\\n')
+time.sleep(3600)
+"""
+SAYS_TRAIN = '{"name":"train","run_id":"train","state":"working","nnodes":1,"node_rank":0,"workers":[],"awaited":[]}'
+
+
+@pytest.fixture
+def pretender(place):
+    """Another user's sockets, in the directory that is named after that user."""
+    began = []
+    directory = place.path / 'users' / 'launchd-65534'
+
+    def begin(says, name=0, backlog=8):
+        if not began:
+            os.chmod(place.path, 0o755)
+            directory.mkdir(parents=True)
+            os.chown(directory, 65534, 65534)
+        began.append(subprocess.Popen([sys.executable, '-c', PRETENDER, directory, says, str(name), str(backlog)],
+                                      stdout=subprocess.PIPE, text=True, start_new_session=True))
+        assert began[-1].stdout.readline() == 'listens\n'
+    yield begin
+    for one in began:
+        os.killpg(one.pid, signal.SIGKILL)
+        one.wait()
+        one.stdout.close()
+    place.orphans_expected = bool(began)  # its listeners
+
+
+@needs_root
+@needs_mounts
+@pytest.mark.parametrize('how', [
+    {'says': ''}, {'says': 'drips'}, {'says': SAYS_TRAIN}, {'says': SAYS_TRAIN, 'named': True},
+    {'says': '', 'backlog': 0}], ids=['silent', 'drips', 'has the same name', 'has the same pid', 'takes nobody'])
+@pytest.mark.parametrize('by', ['name', 'pid', None])
+def test_another_users_sockets_keep_root_from_nothing(job, ctl, pretender, how, by):
+    """However many they are."""
+    running = job('--job-name=train')
+    for _ in range(1 if 'named' in how else 3):
+        pretender(how['says'], running.pid if 'named' in how else 0, how.get('backlog', 8))
+    if by is None and how == {'says': SAYS_TRAIN}:
+        rc, _, err = ctl('stop')  # they are jobs as any other, and root says which is meant
+        assert rc == 2 and f'train (pid {running.pid})' in err and ', uid 65534)' in err
+        by = 'pid'
+    began = time.monotonic()
+    rows = ctl('list')[1]
+    assert re.search(rf'\ntrain +\S+ +{running.pid} +root ', rows)
+    assert not re.search(rf' {running.pid} +nobody ', rows)
+    assert ctl('stop', *{'name': ['train'], 'pid': [str(running.pid)], None: []}[by]) == (0, '', '')
+    assert running.end().rc == 143
+    assert time.monotonic() - began < 14  # a launcher that is given up for its silence takes 15 s
 
 
 def test_steering(job, ctl, ok):

@@ -191,6 +191,44 @@ static void test_unsafe(void **state)
 	assert_place("/tmp/launchd-", strchr(d.place.path, '-') + 1);
 }
 
+/* Somebody else has made the directory that would be ours, in all places: no reason to do without.
+ * Its sockets are not ours, and the other one is found. */
+static void on_dir(void *owner, const struct ctl_dir *dir)
+{
+	char *found = owner;
+
+	if (strncmp(d.place.path, dir->path, strlen(dir->path)) == 0 &&
+		d.place.path[strlen(dir->path)] == '/')
+		(void)snprintf(found, 128, "%s", dir->path);
+}
+
+static void test_squatted(void **state)
+{
+	static const char *const none[] = { NULL };
+	uid_t uid = 1000000 + (uid_t)getpid(); /* no other test's */
+	char tmp[64], shm[64], found[128] = "";
+	autoclose fd = -1;
+
+	(void)state;
+	needs(geteuid() == 0, "root, to be somebody else");
+	(void)snprintf(tmp, sizeof tmp, "/tmp/launchd-%u", (unsigned)uid);
+	(void)snprintf(shm, sizeof shm, "/dev/shm/launchd-%u", (unsigned)uid);
+	assert_int_equal(mkdir(tmp, 0755), 0);
+	assert_int_equal(mkdir(shm, 0755), 0);
+	assert_int_equal(seteuid(uid), 0);
+	fd = ctl_listen(none, GUARD, &d.place, &d.why);
+	assert_true(fd >= 0);
+	assert_true(answers(d.place.path));
+	ctl_dirs(none, false, on_dir, found);
+	assert_memory_equal(found, tmp, strlen(tmp));
+	assert_int_equal(found[strlen(tmp)], '-');
+	ctl_forget(&d.place);
+	assert_int_equal(access(found, F_OK), -1);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(rmdir(tmp), 0);
+	assert_int_equal(rmdir(shm), 0);
+}
+
 static void test_too_long(void **state)
 {
 	char long_env[400] = "XDG_RUNTIME_DIR=";
@@ -219,6 +257,7 @@ TESTS(ctl_place)
 	suite_add(&s, "one that is taken", test_taken, make, unmake);
 	suite_add(&s, "neither", test_neither, make, unmake);
 	suite_add(&s, "directories that others write to", test_unsafe, make, unmake);
+	suite_add(&s, "a name that somebody else has taken", test_squatted, make, unmake);
 	suite_add(&s, "a path that an address has no room for", test_too_long, make, unmake);
 	return suite_run(&s);
 }

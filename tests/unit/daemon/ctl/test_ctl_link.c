@@ -50,6 +50,17 @@ static const struct answer_row {
 		"{\"v\":1,\"id\":1,\"ok\":false,\"error\":{\"code\":\"x\",\"text\":\"not "
 		"now\"}}\n",
 		-EREMOTEIO, "not now" },
+	{ "one that has no room for us",
+		"{\"v\":1,\"id\":null,\"ok\":false,\"error\":{\"code\":\"busy\",\"text\":\"busy: "
+		"64\"}}\n",
+		-EBUSY, "busy: 64" },
+	{ "a refusal that would write to a terminal",
+		"{\"v\":1,\"id\":1,\"ok\":false,\"error\":{\"code\":\"x\",\"text\":\"\\u001b[2J\"}}\n",
+		-EREMOTEIO, "\\x1b[2J" },
+	{ "an answer to an earlier request, and then ours",
+		"{\"v\":1,\"id\":0,\"ok\":true,\"result\":{\"text\":\"old\"}}\n"
+		"{\"v\":1,\"id\":1,\"ok\":true,\"result\":{\"text\":\"a\"}}\n",
+		0, NULL },
 	{ "neither", "{\"v\":1}\n", -EREMOTEIO, "without a reason" },
 	{ "no JSON", "hello\n", -EPROTO, "no JSON object" },
 	{ "no object", "[1]\n", -EPROTO, "no JSON object" },

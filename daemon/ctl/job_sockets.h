@@ -1,0 +1,54 @@
+/* job_sockets.h - the control sockets of this host's launchers, connected to.
+ *
+ * Whoever can write to a shared directory can put a socket there that pretends. So one counts only
+ * if its directory, its file and its listener belong to one user, nobody else can write to the
+ * directory, and the listener is the supervisor of the guard by whose pid the socket is named. Only
+ * root looks into other users' directories. */
+#ifndef LAUNCHD_DAEMON_CTL_JOB_SOCKETS_H
+#define LAUNCHD_DAEMON_CTL_JOB_SOCKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/failure.h"
+#include "daemon/ctl/ctl_link.h"
+
+struct arena;
+
+struct job_seen {
+	struct ctl_link link; /* fd -1: not connected yet, as others wait to be */
+	pid_t guard;          /* its socket's name */
+	uid_t uid;
+	bool known;        /* the guard was seen; else it is of another pid namespace, or gone */
+	const char *place; /* the name of the service whose directory it is in; NULL: none's */
+	int dir;           /* while it isn't connected; else -1 */
+	/* of jobs_ask(): */
+	bool asked;
+	cJSON *root;         /* of its answer; NULL: there is none, and why says why */
+	const cJSON *status; /* its result */
+	struct failure why;
+};
+
+struct jobs {
+	const struct cjson *cjson;
+	struct arena *arena;
+	struct job_seen *at;
+	size_t count, room;
+};
+
+/* Connects to all that count. Waits for nobody. */
+void jobs_open(
+	struct jobs *ret, const char *const *env, const struct cjson *cjson, struct arena *arena);
+void jobs_close(struct jobs *jobs);
+
+/* Asks all for their status, at once. Returns when each has answered, or won't within the time that
+ * ctl_link_ask() gives one of them, or a moment after enough() said so. */
+void jobs_ask(
+	struct jobs *jobs, bool (*enough)(const struct jobs *jobs, const void *of), const void *of);
+
+/* Enough for who wants them all: nobody waits long for other users' that don't answer. */
+bool jobs_own_answered(const struct jobs *jobs, const void *of);
+
+#endif
