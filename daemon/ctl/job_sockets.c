@@ -34,23 +34,6 @@ struct socket_dir {
 	const char *place; /* as struct job_seen has it */
 };
 
-/* The last number of the line NSpid, which is the pid in the process's own namespace; 0: unknown.
- */
-static pid_t innermost_pid(pid_t pid)
-{
-	char path[48], text[4096], *line, *space;
-
-	(void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	if (fd_read_file(path, text, sizeof text) < 0)
-		return 0;
-	line = strstr(text, "\nNSpid:");
-	if (!line)
-		return 0;
-	line[1 + strcspn(line + 1, "\n")] = '\0';
-	space = strrchr(line, '\t');
-	return space ? (pid_t)strtol(space, NULL, 10) : 0;
-}
-
 /* Whether the listener is the supervisor of the guard that the socket is named after. A guard of
  * another pid namespace has other numbers here, and one that was killed has none. */
 static bool guard_fits(struct job_seen *j)
@@ -62,7 +45,7 @@ static bool guard_fits(struct job_seen *j)
 	if (process_read(j->link.supervisor, &supervisor) < 0)
 		return j->uid == geteuid();
 	j->known = supervisor.parent == j->guard;
-	return j->known || innermost_pid(supervisor.parent) == j->guard ||
+	return j->known || process_innermost_pid(supervisor.parent) == j->guard ||
 		(kill(j->guard, 0) < 0 && errno == ESRCH);
 }
 

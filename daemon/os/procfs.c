@@ -144,6 +144,21 @@ int process_read(pid_t pid, struct process *ret)
 	return proc_look() == PROC_OURS ? read_stat(pid, ret) : read_child(pid, ret);
 }
 
+pid_t process_innermost_pid(pid_t pid)
+{
+	char path[64], text[4096], *line, *last;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (proc_look() != PROC_OURS || fd_read_file(path, text, sizeof text) < 0)
+		return 0;
+	line = strstr(text, "\nNSpid:");
+	if (!line)
+		return 0;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	last = strrchr(line, '\t');
+	return last ? (pid_t)strtol(last, NULL, 10) : 0;
+}
+
 int process_usage(pid_t pid, struct usage *ret)
 {
 	uint64_t user, kernel, ticks = (uint64_t)sysconf(_SC_CLK_TCK);

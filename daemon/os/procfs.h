@@ -35,6 +35,9 @@ enum proc proc_look(void);
  * user this process's or (uid_t)-1, exiting is true only for 'Z', and started is 0. */
 int process_read(pid_t pid, struct process *ret);
 
+/* A process's pid in its own, innermost pid namespace; 0: unknown (before Linux 4.1, too). */
+pid_t process_innermost_pid(pid_t pid);
+
 struct usage {
 	uint64_t cpu_ms;       /* of all its threads, since it began */
 	uint64_t memory_bytes; /* resident */

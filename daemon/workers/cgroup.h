@@ -97,6 +97,11 @@ int cgroup_leaf_kill(const struct cgroup_leaf *leaf);
  * negative errno; -EBUSY: something in it lives, or we are in it. */
 int cgroup_leaf_remove(struct cgroup_leaf *leaf, unsigned within_ms);
 
+/* Removes the leaves and lobbies beside this leaf that dead launchers left, because both of their
+ * processes were killed at once. Anything with processes in it stays, and so does the leaf of a
+ * launcher that may be alive or about to start. */
+void cgroup_leaf_sweep(const struct cgroup_leaf *leaf);
+
 /* Enables a set of controllers for the cgroups in one. 0 or negative errno. */
 int cgroup_enable(int dir, unsigned controllers);
 

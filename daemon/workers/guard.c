@@ -506,6 +506,7 @@ int guard_wait(struct guard *g, struct failure *why)
 	int status = 0, code;
 
 	g->watch = cgroup_leaf_watch(&g->leaf, SIGCHLD);
+	cgroup_leaf_sweep(&g->leaf); /* now: the supervisor needn't wait for it */
 	while (!supervisor_ended(g, &status)) {
 		if (g->shared->run_dir_unused) {
 			g->shared->run_dir_taken = 1;

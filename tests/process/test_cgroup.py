@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+from control import kill_both
 from harness import BUILD, children_of, is_running, native, status_of, until
 
 NOBODY = 65534
@@ -217,6 +218,22 @@ def test_a_job_without_failure_leaves_nothing(launch, place, delegated):
     result = launch(native('ending', '--nproc_per_node=2'), {'END': 'exit:0'},
                     before=delegated.enter)
     assert (result.rc, delegated.cgroups()) == (0, [])
+
+
+def test_what_two_killed_processes_left_goes_with_the_next_launcher(start, launch, place, delegated):
+    """And beside it a job that runs keeps its own."""
+    ready = {'TELL': place.ready.path, 'END': 'never'}
+    killed = start(native('ending', '--nproc_per_node=1', LONG), ready, before=delegated.enter)
+    place.ready.expect('ready', 1)
+    running = start(native('ending', '--nproc_per_node=1', LONG), ready, before=delegated.enter)
+    place.ready.expect('ready', 1)
+    its_own = {name for name in names_in(delegated) if name.startswith(f'launchd-{running.pid}')}
+    kill_both(killed)
+    until(lambda: not processes_in(delegated.path / f'launchd-{killed.pid}'), 'its worker to end')
+    assert names_in(delegated) - its_own
+    result = launch(native('ending', '--nproc_per_node=1'), {'END': 'exit:0'}, before=delegated.enter)
+    assert (result.rc, names_in(delegated)) == (0, its_own)
+    end_by(terminate, running, place, delegated)
 
 
 def test_a_restart_has_a_cgroup_of_its_own(start, place, delegated):

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,6 +209,134 @@ static void test_stale(void **state)
 	trial_run(NOBODY, part_stale);
 }
 
+/* A cgroup beside the leaf. */
+static const char *beside(pid_t pid, const char *rest)
+{
+	static char path[PATH_MAX];
+	const char *slash = strrchr(leaf.path, '/');
+
+	(void)snprintf(path, sizeof path, "%.*s/launchd-%d%s", (int)(slash - leaf.path), leaf.path,
+		(int)pid, rest);
+	return path;
+}
+
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* A process in there. */
+static pid_t live_in(const char *path)
+{
+	char procs[PATH_MAX + 16];
+	int fd;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			(void)pause();
+	(void)snprintf(procs, sizeof procs, "%s/cgroup.procs", path);
+	fd = open(procs, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || dprintf(fd, "%d", (int)pid) < 0)
+		pid = -1;
+	(void)close(fd);
+	return pid;
+}
+
+static bool make_all(pid_t pid, const char *const *rests)
+{
+	bool made = true;
+
+	for (; *rests; rests++)
+		made = made && mkdir(beside(pid, *rests), 0755) == 0;
+	return made;
+}
+
+static const char *part_sweep(void)
+{
+	enum { DEAD = 999999991, POPULATED, IN_LOBBY };
+	static const char *const whole[] = { "", "/supervisor", "/attempt-0", "/attempt-0/rank-0",
+		NULL };
+	static const char *const others[] = { "x", "-guardx", "-", NULL };
+	pid_t child = fork();
+
+	if (child == 0)
+		for (;;)
+			(void)pause();
+	HOLDS(leaf_make() == 0 && leaf.path, "there is a leaf");
+	HOLDS(make_all(DEAD, whole) && mkdir(beside(DEAD, "-guard"), 0755) == 0 &&
+			make_all(DEAD, others) && make_all(child, whole) &&
+			make_all(POPULATED, whole) && make_all(IN_LOBBY, whole) &&
+			mkdir(beside(IN_LOBBY, "-guard"), 0755) == 0,
+		"others' are made");
+	HOLDS(live_in(beside(POPULATED, "/attempt-0/rank-0")) > 0 &&
+			live_in(beside(IN_LOBBY, "-guard")) > 0,
+		"processes live in two of them");
+	cgroup_leaf_sweep(&leaf);
+	HOLDS(!is_there(beside(DEAD, "")), "one of a dead launcher goes, with all in it");
+	HOLDS(!is_there(beside(DEAD, "-guard")), "its guard's, too");
+	for (size_t i = 0; others[i]; i++)
+		HOLDS(is_there(beside(DEAD, others[i])), "what has another name stays");
+	HOLDS(is_there(beside(child, "/attempt-0/rank-0")), "one whose pid lives stays");
+	HOLDS(is_there(beside(POPULATED, "/supervisor")), "one with processes stays as it is");
+	HOLDS(is_there(beside(IN_LOBBY, "/supervisor")), "one whose guard is beside it stays");
+	HOLDS(is_there(beside(getpid(), "/supervisor")), "our own stays");
+	HOLDS(cgroup_leaf_remove(&leaf, BOUND_MS) == 0, "which can be removed");
+	return NULL;
+}
+
+static void test_sweep(void **state)
+{
+	(void)state;
+	delegated_make();
+	trial_run(NOBODY, part_sweep);
+}
+
+/* In a pid namespace of its own: forks until a pid is one that nobody has outside. */
+static _Noreturn void be_foreign(int tell)
+{
+	pid_t pid, own = 0;
+
+	for (int i = 0; i < 300; i++) {
+		pid = fork();
+		if (pid == 0) {
+			own = getpid();
+			(void)!write(tell, &own, sizeof own);
+			for (;;)
+				(void)pause();
+		}
+	}
+	for (;;)
+		(void)pause();
+}
+
+/* A launcher of another pid namespace, between two steps of its start: its leaf is empty still. */
+static const char *part_foreign(void)
+{
+	int told[2];
+	pid_t inner;
+
+	HOLDS(leaf_make() == 0 && leaf.path && pipe2(told, O_CLOEXEC) == 0, "there is a leaf");
+	if (unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+		return NULL; /* not here */
+	if (fork() == 0)
+		be_foreign(told[1]);
+	do
+		HOLDS(read(told[0], &inner, sizeof inner) == sizeof inner, "it has pids");
+	while (kill(inner, 0) == 0 || errno != ESRCH);
+	HOLDS(mkdir(beside(inner, ""), 0755) == 0, "its leaf is there");
+	cgroup_leaf_sweep(&leaf);
+	HOLDS(is_there(beside(inner, "")), "it stays");
+	return NULL;
+}
+
+static void test_foreign(void **state)
+{
+	(void)state;
+	delegated_make();
+	trial_run(NOBODY, part_foreign);
+}
+
 TESTS(cgroup)
 {
 	static struct suite s;
@@ -221,5 +350,7 @@ TESTS(cgroup)
 		suite_add(&s, "a child enters it where there are threads", test_fork_threads, NULL,
 			trial_done);
 	suite_add(&s, "a leaf that was left", test_stale, NULL, trial_done);
+	suite_add(&s, "leaves that others left", test_sweep, NULL, trial_done);
+	suite_add(&s, "one of another pid namespace", test_foreign, NULL, trial_done);
 	return suite_run(&s);
 }
