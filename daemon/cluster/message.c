@@ -218,13 +218,15 @@ static void ending_fields(struct pass *p, struct ending *e)
 		[ENDED_SIGNAL] = SIGNAL_MAX,
 		[ENDED_UNSTARTED] = ERRNO_MAX,
 		[ENDED_UNMADE] = ERRNO_MAX,
+		[ENDED_SENT] = SIGNAL_MAX,
 	};
 
-	e->how = small(p, e->how, ENDED_UNMADE);
+	e->how = small(p, e->how, ENDED_SENT);
 	e->value = u16(p, (unsigned)e->value);
 	e->core = flag(p, e->core);
 	refuse_if(p, e->value > max[e->how]);
-	refuse_if(p, e->how == ENDED_SIGNAL ? e->value == 0 : e->core);
+	refuse_if(p, (e->how == ENDED_SIGNAL || e->how == ENDED_SENT) && e->value == 0);
+	refuse_if(p, e->how != ENDED_SIGNAL && e->core);
 }
 
 /* OUTCOME_BYTES of them. */

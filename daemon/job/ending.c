@@ -26,6 +26,7 @@ int ending_exit_code(const struct ending *e)
 	case ENDED_EXIT:
 		return e->value;
 	case ENDED_SIGNAL:
+	case ENDED_SENT:
 		return 128 + e->value;
 	case ENDED_UNSTARTED: /* as a shell has it; execve(2) says ENOTDIR of "train.py/x" */
 		return e->value == ENOENT || e->value == ENOTDIR ? 127 : 126;
@@ -172,6 +173,9 @@ void ending_describe(const struct ending *e, struct text *out)
 	case ENDED_SIGNAL:
 		text_printf(out, "killed by %s%s", signal_name(e->value),
 			e->core ? " (core dumped)" : "");
+		return;
+	case ENDED_SENT:
+		text_printf(out, "sent %s to launchd", signal_name(e->value));
 		return;
 	case ENDED_UNSTARTED:
 	case ENDED_UNMADE:

@@ -15,12 +15,14 @@ enum how {
 	ENDED_SIGNAL,
 	ENDED_UNSTARTED, /* execve(2) refused its program */
 	ENDED_UNMADE,    /* it did not come to that: no memory, no process, no log file */
+	ENDED_SENT, /* it sent launchd a signal that ends the job, which is its failure, however it
+		     * ended itself */
 };
 
 /* One meaning for each field: never a raw wait status. */
 struct ending {
 	enum how how;
-	int value; /* exit code | signal | errno | errno */
+	int value; /* exit code | signal | errno | errno | signal */
 	bool core; /* ENDED_SIGNAL: a core was dumped */
 };
 
@@ -85,8 +87,10 @@ struct outcome {
 struct sender {
 	pid_t pid; /* 0: not known, or the kernel itself */
 	uid_t uid;
-	bool kernel;      /* the terminal, a limit */
-	char command[16]; /* comm of the pid when the signal was read; "": gone already */
+	bool kernel; /* the terminal, a limit */
+	/* comm of the pid when the signal was read; "rank 3": a process of that worker; "": gone
+	 * already */
+	char command[16];
 };
 
 /* Why the job ended before its work was done. */
@@ -220,8 +224,9 @@ const struct outcome *cause_failed(const struct cause *c);
 /* Whether this one of the result's outcomes is the worker that failed first. */
 bool result_is_culprit(const struct result *r, const struct outcome *o);
 
-/* 0..255 as a shell says it: the code, 128 + signal, 127 for a program that is not there, 126 for
- * one that can't be executed. 1 for ENDED_NONE, and for ENDED_UNMADE, which is no program's fault.
+/* 0..255 as a shell says it: the code, 128 + signal (also one that it sent), 127 for a program that
+ * is not there, 126 for one that can't be executed. 1 for ENDED_NONE, and for ENDED_UNMADE, which
+ * is no program's fault.
  */
 int ending_exit_code(const struct ending *e);
 

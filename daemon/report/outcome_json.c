@@ -31,6 +31,7 @@ static const char *const how_words[] = {
 	[ENDED_SIGNAL] = "signal",
 	[ENDED_UNSTARTED] = "not_startable",
 	[ENDED_UNMADE] = "not_startable",
+	[ENDED_SENT] = "sent_signal",
 };
 
 static const char *const oom_words[] = {
@@ -112,7 +113,7 @@ void json_ending(struct json *j, const struct outcome *o)
 	const struct ending *e = &o->end;
 
 	json_number_if(j, "exit_code", e->how == ENDED_EXIT, e->value);
-	json_signal(j, "signal", e->how == ENDED_SIGNAL ? e->value : 0);
+	json_signal(j, "signal", e->how == ENDED_SIGNAL || e->how == ENDED_SENT ? e->value : 0);
 	json_string(j, "error", ending_is_unstarted(e) ? strerror(e->value) : NULL);
 	json_bool(j, "core_dumped", e->how == ENDED_SIGNAL && e->core);
 	json_string(j, "oom", oom_words[o->oom]);

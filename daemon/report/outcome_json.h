@@ -12,7 +12,7 @@ struct json;
 /* "failure", "signal", ... */
 const char *json_cause_word(enum cause_kind kind);
 
-/* "exit", "signal", "not_startable", "not_started" */
+/* "exit", "signal", "not_startable", "sent_signal", "not_started" */
 const char *json_how_word(enum how how);
 
 /* Seconds between two moments with six decimals, or null where one of them is 0: not known. */

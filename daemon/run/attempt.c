@@ -67,11 +67,16 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 	struct run *r = p->owner;
 
 	tell_worker(r, &w->outcome);
-	if (p->culprit == w) {
-		know(r, &p->cause);
-		member_failed(&r->member, &w->outcome);
-	}
 	progress_ended(&r->progress, &w->outcome);
+}
+
+static void on_pool_failed(struct pool *p)
+{
+	struct run *r = p->owner;
+	const struct outcome culprit = worker_outcome(p->culprit);
+
+	know(r, &p->cause);
+	member_failed(&r->member, &culprit);
 }
 
 /* What the workers wrote last; NULL: there is no memory. */
@@ -350,6 +355,7 @@ static int start_pool(struct run *r)
 	r->pool.on_ended = on_pool_ended;
 	r->pool.on_worker_ended = on_worker_ended;
 	r->pool.on_worker_started = on_worker_started;
+	r->pool.on_failed = on_pool_failed;
 	r->pool.on_stopping = on_stopping;
 	r->pool.before_stop = before_stop;
 	if (rc == 0)

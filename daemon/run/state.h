@@ -60,6 +60,8 @@ struct run {
 	struct signals signals;
 	struct lifeline lifeline;
 	uv_timer_t max_runtime;
+	uv_timer_t doubt; /* runs while it isn't known who sent this one: */
+	struct relayed doubted;
 	unsigned asked_to_end[WAYS]; /* how often, by each way */
 	struct preempt_watch preempt_watch;
 

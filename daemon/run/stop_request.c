@@ -82,15 +82,43 @@ static void kill_for(struct run *r, enum cause_kind kind)
 	run_request(r, &s, URGENCY_STOP);
 }
 
+/* The worker that sent it, or what it had started; NULL: somebody else did. */
+static struct worker *sending_worker(const struct run *r, const struct relayed *got)
+{
+	if (got->code > 0 || got->pid <= 0 || r->state != RUN_WORKING)
+		return NULL;
+	return leftovers_owner(&r->pool.left, got->pid, got->session, got->branch);
+}
+
+/* Whether a worker of an attempt that is over sent it. */
+static bool is_late(const struct run *r, const struct relayed *got)
+{
+	bool late = false;
+
+	for (unsigned i = 0; i < r->plan->start_count && !late && got->code <= 0 && got->pid > 0 &&
+		r->outcomes && r->state != RUN_WORKING;
+		i++) {
+		pid_t its = r->outcomes[i].pid;
+
+		late = its > 0 && (its == got->pid || its == got->session || its == got->branch);
+	}
+	return late;
+}
+
 static struct cause cause_of_signal(const struct run *r, const struct relayed *got)
 {
+	const struct worker *sent_by = sending_worker(r, got);
 	struct cause c = cause_now(r, CAUSE_SIGNAL);
 
 	c.signal = got->signal;
 	c.sender.kernel = got->code > 0; /* SI_KERNEL: the terminal; see sigaction(2) */
 	c.sender.pid = c.sender.kernel ? 0 : got->pid;
 	c.sender.uid = got->uid;
-	process_command(c.sender.pid, c.sender.command);
+	if (sent_by)
+		(void)snprintf(c.sender.command, sizeof c.sender.command, "rank %u",
+			sent_by->outcome.rank);
+	else
+		process_command(c.sender.pid, c.sender.command);
 	return c;
 }
 
@@ -145,9 +173,9 @@ static void preempted(const struct run *r, struct stop *s)
 		num_seconds(s->grace_ms).text);
 }
 
-static void request_by_signal(struct run *r, const struct relayed *got, enum signal_way way)
+static void request_by_signal(struct run *r, const struct relayed *got, enum signal_way way,
+	const struct reaction *reaction)
 {
-	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
 	unsigned request = count_request(r, way);
 	enum urgency urgency = request < URGENCY_KILL ? (enum urgency)request : URGENCY_KILL;
 	struct stop s = {
@@ -237,6 +265,67 @@ static void tell_stopped(const struct run *r)
 	bus_note(r->in->bus, NOTE_WARNING, text);
 }
 
+/* What would end the job for anybody else is the failure of the worker that sends it: serving
+ * frameworks tell their parent so that they have failed. True: it was one. What --on-signal gives
+ * another action it may ask for. */
+static bool failed_by_signal(struct run *r, const struct relayed *got)
+{
+	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
+	struct worker *w = sending_worker(r, got);
+	struct cause c;
+
+	if (!reaction_ends(reaction) || (reaction->kind == REACTION_PREEMPT && reaction->named))
+		return false;
+	if (!w)
+		return is_late(r, got);
+	c = cause_of_signal(r, got);
+	tell_received(r, &c, reaction);
+	pool_fail(&r->pool, w, got->signal);
+	return true;
+}
+
+/* The guard did not get it: it was for the parent of workers, so one of theirs sent it. With
+ * several workers the rank is unknown. It is no preemption, which is announced to the guard. */
+static void on_doubt_over(uv_timer_t *t)
+{
+	struct run *r = t->data;
+	const struct relayed *got = &r->doubted;
+	struct reaction reaction = r->plan->reactions.of[got->signal];
+	struct worker *only = NULL;
+
+	if (r->state == RUN_WORKING && r->pool.alive == 1)
+		for (unsigned i = 0; i < r->plan->start_count; i++)
+			if (worker_is_alive(&r->pool.workers[i]))
+				only = &r->pool.workers[i];
+	if (only) {
+		r->doubted.pid = only->outcome.pid;
+		(void)failed_by_signal(r, got);
+		return;
+	}
+	if (reaction.kind == REACTION_PREEMPT && !reaction.named)
+		reaction.kind = REACTION_END;
+	request_by_signal(r, got, WAY_DIRECT, &reaction);
+}
+
+/* One that came to this process and ends the job, from a process that has gone before it could be
+ * looked at. Those that signal all processes of a job signal the guard, too. */
+static bool is_doubtful(struct run *r, const struct relayed *got, enum signal_way way)
+{
+	enum { GUARD_MS = 100 };
+
+	if (way == WAY_GUARD && got->signal == r->doubted.signal)
+		(void)uv_timer_stop(&r->doubt);
+	if (way != WAY_DIRECT || got->code > 0 || got->pid <= 0 || got->session > 0 ||
+		got->branch > 0 || r->state != RUN_WORKING || r->urgency != URGENCY_NONE ||
+		!reaction_ends(&r->plan->reactions.of[got->signal]) || sending_worker(r, got) ||
+		uv_is_active((uv_handle_t *)&r->doubt))
+		return false;
+	r->doubted = *got;
+	uv_update_time(&r->loop);
+	(void)uv_timer_start(&r->doubt, on_doubt_over, GUARD_MS, 0);
+	return true;
+}
+
 static void on_signal(struct signals *s, const struct relayed *got, enum signal_way way)
 {
 	struct run *r = s->owner;
@@ -250,6 +339,12 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 		lifeline_parent_gone(&r->lifeline);
 		return;
 	}
+	if (is_doubtful(r, got, way) || failed_by_signal(r, got))
+		return;
+	/* the guard relays the rest, unless it came from below to its parent */
+	if (way == WAY_DIRECT && !reaction_ends(&r->plan->reactions.of[got->signal]) &&
+		!sending_worker(r, got))
+		return;
 	lifeline_signalled(&r->lifeline, got->signal);
 	if (kind != REACTION_NONE && kind != REACTION_END && kind != REACTION_STOP &&
 		kind != REACTION_PREEMPT && kind != REACTION_RESTART)
@@ -276,7 +371,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	case REACTION_END:
 	case REACTION_STOP:
 	case REACTION_PREEMPT:
-		request_by_signal(r, got, way);
+		request_by_signal(r, got, way, &r->plan->reactions.of[got->signal]);
 		return;
 	case REACTION_RESTART:
 		restart_by_signal(r, got);
@@ -350,7 +445,8 @@ void request_watch_preemption(struct run *r)
 void request_init(struct run *r)
 {
 	(void)uv_timer_init(&r->loop, &r->max_runtime); /* can't fail */
-	r->max_runtime.data = r;
+	(void)uv_timer_init(&r->loop, &r->doubt);
+	r->max_runtime.data = r->doubt.data = r;
 }
 
 int request_listen(struct run *r)
@@ -375,6 +471,7 @@ void request_stop_watching(struct run *r)
 	lifeline_stop(&r->lifeline);
 	preempt_watch_stop(&r->preempt_watch);
 	uv_close((uv_handle_t *)&r->max_runtime, NULL);
+	uv_close((uv_handle_t *)&r->doubt, NULL);
 }
 
 void request_stop_listening(struct run *r)

@@ -96,7 +96,7 @@ static void add_worker(struct text *entry, const struct outcome *o)
 		entry_add_number(entry, "WORKER_PID", o->pid);
 	if (o->end.how == ENDED_EXIT)
 		entry_add_number(entry, "EXIT_CODE", o->end.value);
-	else if (o->end.how == ENDED_SIGNAL)
+	else if (o->end.how == ENDED_SIGNAL || o->end.how == ENDED_SENT)
 		entry_add_string(entry, "SIGNAL", signal_name(o->end.value));
 }
 

@@ -310,7 +310,8 @@ static void stop_self(void)
 static void relay(struct guard *g, const siginfo_t *si)
 {
 	enum reaction_kind kind = g->plan->reactions.of[si->si_signo].kind;
-	const struct relayed r = { si->si_signo, si->si_code, si->si_pid, si->si_uid };
+	const struct relayed r =
+		signals_relayed(si->si_signo, si->si_code, si->si_pid, si->si_uid, g->supervisor);
 	bool ends = reaction_ends(&g->plan->reactions.of[si->si_signo]);
 
 	if (g->plan->service && si->si_signo == SIGTERM && si->si_code <= 0 &&

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "daemon/os/helper.h"
 #include "daemon/os/procfs.h"
 #include "daemon/workers/tree.h"
 
@@ -121,6 +122,26 @@ static struct worker *owner_of(const struct leftovers *l, pid_t orphan)
 	struct worker *owner = by_error_file(l, orphan);
 
 	return owner ? owner : by_session(l, orphan);
+}
+
+struct worker *leftovers_owner(const struct leftovers *l, pid_t pid, pid_t session, pid_t branch)
+{
+	struct worker *owner;
+
+	for (unsigned i = 0; i < l->count; i++) {
+		struct worker *w = &l->workers[i];
+		pid_t its = w->outcome.pid;
+
+		/* one that has ended: its number may be anyone's, but not a gone process' */
+		if (its > 0 &&
+			(worker_is_alive(w) ? pid == its || session == its || branch == its :
+					      pid == its && session <= 0))
+			return w;
+	}
+	if (branch <= 0 || helper_is_lasting(branch))
+		return NULL;
+	owner = owner_of(l, branch);
+	return owner || l->count > 1 ? owner : &l->workers[0]; /* a daemon that is ending already */
 }
 
 static bool is_worker(const struct leftovers *l, pid_t pid)

@@ -37,6 +37,11 @@ uint64_t leftovers_look(struct leftovers *l, bool all_ended);
 /* Ends every grace: SIGKILL to all orphans. Fast, as they may be forking without end. */
 void leftovers_kill(struct leftovers *l);
 
+/* The worker that a process is, or whose it is, by all that is known of it: the session that it is
+ * in, and the child of this process that it descends from; 0: not known, or it has gone. NULL: it
+ * is none of theirs. */
+struct worker *leftovers_owner(const struct leftovers *l, pid_t pid, pid_t session, pid_t branch);
+
 /* A child of this process has ended and is not reaped yet: for struct reap_hook. False: it is a
  * worker, which does not count. Whoever had to be killed is counted here, and is counted as left
  * behind here if that has not been done before: so each counts once, and who was never seen alive

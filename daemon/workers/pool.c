@@ -67,7 +67,8 @@ static void blame(struct pool *p, const struct cause *cause)
 /* One that could not be started has no end of its own: it failed now. */
 static void blame_worker(struct pool *p, const struct worker *w)
 {
-	struct cause cause = cause_of_failure(&w->outcome);
+	const struct outcome o = worker_outcome(w);
+	struct cause cause = cause_of_failure(&o);
 
 	if (cause.at_ns == 0)
 		cause.at_ns = uv_hrtime();
@@ -253,16 +254,20 @@ static void linger(struct pool *p)
 static void on_worker_ended(void *owner, struct worker *w)
 {
 	struct pool *p = owner;
+	bool first;
 
 	p->alive--;
 	if (!ending_is_success(&w->outcome.end) && w->outcome.asked != ASKED_KILLED)
 		oom_judge(p->oom, &p->cells, &w->outcome);
-	if (!p->culprit && w->outcome.asked == ASKED_NOTHING &&
-		!ending_is_success(&w->outcome.end)) {
+	first = !p->culprit && w->outcome.asked == ASKED_NOTHING &&
+		!ending_is_success(&w->outcome.end);
+	if (first) {
 		p->culprit = w;
 		blame_worker(p, w);
 	}
 	p->on_worker_ended(p, w);
+	if (first)
+		p->on_failed(p);
 }
 
 /* Before anything is done about it: who died by itself must not look as if we had ended it. */
@@ -491,6 +496,30 @@ bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t g
 	return true;
 }
 
+/* Its own death comes after the signal, and those of others that are seen now may have come before.
+ */
+void pool_fail(struct pool *p, struct worker *w, int signal)
+{
+	int before = w->sent;
+
+	if (p->culprit || p->cause.kind != CAUSE_NONE || p->state == POOL_ENDED)
+		return;
+	worker_sent(w, signal);
+	settle(p, 0);
+	if (p->culprit || p->state == POOL_ENDED) {
+		if (worker_is_alive(w))
+			w->sent = before;
+		return;
+	}
+	p->culprit = w;
+	blame_worker(p, w);
+	p->on_failed(p);
+	if (p->state == POOL_RUNNING)
+		stop_for_failure(p);
+	else
+		set_grace(p, p->plan->grace_ms);
+}
+
 void pool_cut(struct pool *p, uint64_t grace_ms)
 {
 	if (p->state == POOL_HOLDING && p->held.grace_ms > grace_ms)
@@ -532,7 +561,7 @@ void pool_outcomes(const struct pool *p, struct outcome *ret)
 	for (unsigned i = 0; i < p->plan->start_count; i++) {
 		const struct worker *w = &p->workers[i];
 
-		ret[i] = w->outcome;
+		ret[i] = worker_outcome(w);
 		ret[i].left = w->left.count;
 		ret[i].left_killed = w->left.forced;
 	}

@@ -67,6 +67,8 @@ struct pool {
 	void (*on_stopping)(struct pool *p);
 	/* called when a worker has ended, in the order of death */
 	void (*on_worker_ended)(struct pool *p, const struct worker *w);
+	/* called once, when the first worker has failed: p->culprit, of whom p->cause tells */
+	void (*on_failed)(struct pool *p);
 	/* called once: no worker and no handle is left */
 	void (*on_ended)(struct pool *p);
 	void *owner;
@@ -90,6 +92,10 @@ int pool_start(struct pool *p, const struct attempt *attempt, const struct inher
  * other cause has no more to add than that. False, here and in the two below: there was nothing to
  * do. */
 bool pool_stop(struct pool *p, const struct cause *cause, int signal, uint64_t grace_ms);
+
+/* A worker, which may have ended, has sent launchd a signal that ends the job: its failure, unless
+ * the attempt ends already. */
+void pool_fail(struct pool *p, struct worker *w, int signal);
 
 /* Whatever held up the end is over. */
 void pool_release(struct pool *p);

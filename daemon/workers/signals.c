@@ -11,6 +11,7 @@
 #include "common/fd.h"
 #include "config/reaction.h"
 #include "daemon/workers/deaths.h"
+#include "daemon/workers/tree.h"
 
 static bool is_taken(const struct reactions *r, const sigset_t *ignored, int signal)
 {
@@ -40,6 +41,28 @@ void signals_ending(const struct reactions *r, const sigset_t *ignored, sigset_t
 			sigaddset(ret, n);
 }
 
+/* Those that the supervisor hears itself. STOP and CONT come to it for other reasons. */
+static void signals_direct(const struct reactions *r, const sigset_t *ignored, sigset_t *ret)
+{
+	signals_ending(r, ignored, ret);
+	sigaddset(ret, SIGCHLD);
+	for (int n = 1; n < REACTION_SIGNALS; n++)
+		if (r->of[n].named && r->of[n].kind != REACTION_SUSPEND &&
+			r->of[n].kind != REACTION_RESUME)
+			sigaddset(ret, n);
+}
+
+struct relayed signals_relayed(int signal, int code, pid_t pid, uid_t uid, pid_t supervisor)
+{
+	struct relayed got = { .signal = signal, .code = code, .pid = pid, .uid = uid };
+
+	if (code > 0 || pid <= 0) /* the kernel, or a process of a pid namespace above ours */
+		return got;
+	got.session = getsid(pid);
+	got.branch = tree_branch(supervisor, pid);
+	return got;
+}
+
 static void on_direct(uv_poll_t *h, int status, int events)
 {
 	struct signals *s = h->data;
@@ -54,7 +77,8 @@ static void on_direct(uv_poll_t *h, int status, int events)
 		s->on_child(s, deaths_first(si.ssi_code, (pid_t)si.ssi_pid));
 		return;
 	}
-	got = (struct relayed){ (int)si.ssi_signo, si.ssi_code, (pid_t)si.ssi_pid, si.ssi_uid };
+	got = signals_relayed(
+		(int)si.ssi_signo, si.ssi_code, (pid_t)si.ssi_pid, si.ssi_uid, getpid());
 	s->on_signal(s, &got, WAY_DIRECT);
 }
 
@@ -92,8 +116,7 @@ int signals_start(struct signals *s, uv_loop_t *loop, const struct reactions *r,
 	sigset_t direct;
 	int rc;
 
-	signals_ending(r, ignored, &direct);
-	sigaddset(&direct, SIGCHLD);
+	signals_direct(r, ignored, &direct);
 	s->relay = relay;
 	s->fd = signalfd(-1, &direct, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->fd < 0)

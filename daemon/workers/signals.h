@@ -20,6 +20,9 @@ struct relayed {
 	int code; /* si_code */
 	pid_t pid;
 	uid_t uid;
+	/* Of the sender, looked up at once, as it may be about to end: its session, and the child
+	 * of the supervisor's that it is or descends from. 0: not known, or none. */
+	pid_t session, branch;
 };
 
 enum signal_way {
@@ -41,6 +44,9 @@ struct signals {
 	void *owner;
 };
 
+/* Makes one of what the kernel tells. */
+struct relayed signals_relayed(int signal, int code, pid_t pid, uid_t uid, pid_t supervisor);
+
 /* Those with a reaction, but for what was ignored on entry and is not named by --on-signal; TERM
  * in any case, and CHLD. */
 void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t *ret);
@@ -48,7 +54,8 @@ void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t 
 /* Those of them that end the job. */
 void signals_ending(const struct reactions *r, const sigset_t *ignored, sigset_t *ret);
 
-/* Takes: TERM and its like that end the job, CHLD, and what the guard relays. They must be blocked.
+/* Takes: TERM and its like that end the job, CHLD, what the guard relays, and what --on-signal
+ * names, as a worker may send that to its parent. They must be blocked.
  * Takes the pipe's end over. On failure nothing is left open but the pipe. */
 int signals_start(struct signals *s, uv_loop_t *loop, const struct reactions *r,
 	const sigset_t *ignored, int relay, struct failure *why);

@@ -99,6 +99,18 @@ static bool leads_here(pid_t parent)
 	return parent == getpid(); /* we may be 1 ourselves */
 }
 
+pid_t tree_branch(pid_t root, pid_t pid)
+{
+	struct process p;
+
+	for (int i = 0; i < DEPTH_MAX && pid > 1 && process_read(pid, &p) == 0; i++) {
+		if (p.parent == root)
+			return pid;
+		pid = p.parent;
+	}
+	return 0;
+}
+
 /* Opened first, asked then: whoever has the number when its ancestors are asked is the one that
  * was opened, or that one has ended and a signal reaches nobody. */
 int tree_open(pid_t pid, struct descendant *ret)

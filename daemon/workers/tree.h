@@ -45,6 +45,9 @@ struct descendant {
 	struct process is;
 };
 
+/* The child of `root` that this process is, or descends from. 0: it does not, or has gone. */
+pid_t tree_branch(pid_t root, pid_t pid);
+
 /* Opens a process that is below this one at this moment. Negative errno: it is not, or not any more
  * (-ESRCH), or there is no descriptor left. */
 int tree_open(pid_t pid, struct descendant *ret);

@@ -43,11 +43,26 @@ void worker_init(struct worker *w)
 	*w = (struct worker){ .pidfd = -1, .pipe = { -1, -1, -1 } };
 }
 
+struct outcome worker_outcome(const struct worker *w)
+{
+	struct outcome o = w->outcome;
+
+	if (w->sent == 0)
+		return o;
+	o.end = (struct ending){ .how = ENDED_SENT, .value = w->sent };
+	o.ended_ns = w->sent_ns;
+	o.asked = ASKED_NOTHING;
+	o.asked_signal = 0;
+	o.asked_ns = 0;
+	return o;
+}
+
 /* Nothing more will come of it. */
 static void finish(struct worker *w, struct ending end)
 {
 	w->outcome.end = end;
 	w->outcome.ended_ns = uv_hrtime();
+	w->outcome = worker_outcome(w);
 	fd_closep(&w->pidfd); /* which takes it out of the epoll, too */
 	worker_goto(w, WORKER_ENDED);
 }
@@ -87,6 +102,14 @@ int worker_start(struct worker *w, const struct spawn *how, struct failure *why)
 	process_undo(p.pid);
 	worker_not_started(w, ENDED_UNMADE, -rc);
 	return rc;
+}
+
+void worker_sent(struct worker *w, int signal)
+{
+	w->sent = signal;
+	w->sent_ns = uv_hrtime();
+	if (w->state == WORKER_ENDED)
+		w->outcome = worker_outcome(w);
 }
 
 bool worker_reap(struct worker *w)

@@ -32,6 +32,10 @@ struct worker {
 	enum worker_state state;
 	struct outcome outcome;
 	struct leftover left;
+	/* The signal that it, or what it had started, sent launchd to end the job, and when that
+	 * came; 0: none. */
+	int sent;
+	uint64_t sent_ns;
 	int pidfd;   /* can be polled; -1: it has ended, or this kernel gives none */
 	int pipe[3]; /* our ends of its STDIO_PIPE streams, to be taken over; -1: none */
 };
@@ -49,6 +53,12 @@ int worker_start(struct worker *w, const struct spawn *how, struct failure *why)
 
 /* It can't be started: ENDED_UNSTARTED or ENDED_UNMADE, for an errno. */
 void worker_not_started(struct worker *w, enum how how, int error);
+
+/* It has sent launchd this signal: that is how it ends, whatever follows. */
+void worker_sent(struct worker *w, int signal);
+
+/* What it has come to so far. */
+struct outcome worker_outcome(const struct worker *w);
 
 /* Fetches how it ended. False: it has not ended, nothing is changed. */
 bool worker_reap(struct worker *w);

@@ -39,6 +39,8 @@ static const struct ending_row {
 		"could not be started" },
 	{ "no memory to start it", { ENDED_UNMADE, ENOMEM, false }, false, 1,
 		"could not be started" },
+	{ "a signal that it sent launchd", { ENDED_SENT, SIGQUIT, false }, false, 131,
+		"sent SIGQUIT to launchd" },
 	{ "no log file for it", { ENDED_UNMADE, EACCES, false }, false, 1, "could not be started" },
 };
 

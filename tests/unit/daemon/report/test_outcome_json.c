@@ -120,10 +120,11 @@ static void test_words(void **state)
 	(void)state;
 	for (int kind = CAUSE_NONE; kind <= CAUSE_PREEMPTED; kind++)
 		assert_true(json_cause_word((enum cause_kind)kind)[0] >= 'a');
-	for (int how = ENDED_NONE; how <= ENDED_UNMADE; how++)
+	for (int how = ENDED_NONE; how <= ENDED_SENT; how++)
 		assert_true(json_how_word((enum how)how)[0] >= 'a');
 	assert_string_equal(json_cause_word(CAUSE_GUARD), "launchd_killed");
 	assert_string_equal(json_how_word(ENDED_UNMADE), "not_startable");
+	assert_string_equal(json_how_word(ENDED_SENT), "sent_signal");
 }
 
 TESTS(outcome_json)

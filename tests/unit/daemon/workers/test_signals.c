@@ -108,7 +108,7 @@ static void test_direct(void **state)
 static void test_relay(void **state)
 {
 	struct bench *b = *state;
-	const struct relayed r = { SIGUSR1, SI_USER, 4711, 1000 };
+	const struct relayed r = { SIGUSR1, SI_USER, 4711, 1000, 4711, 0 };
 
 	assert_int_equal(write(b->writer, &r, sizeof r), sizeof r);
 	(void)uv_run(&b->loop, UV_RUN_DEFAULT);
