@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 void fd_closep(int *fd)
@@ -67,6 +68,14 @@ static size_t whole_lines(const char *at, size_t len)
 	return end ? (size_t)(end + 1 - at) : PIPE_BUF;
 }
 
+/* A socket that poll(2) calls writable may still have no room for that much. */
+static ssize_t write_piece(int fd, const char *at, size_t len)
+{
+	ssize_t n = send(fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return n < 0 && errno == ENOTSOCK ? write(fd, at, len) : n;
+}
+
 int fd_write_within(int fd, const char *bytes, size_t len, int patience_ms, size_t *ret_done)
 {
 	for (*ret_done = 0; *ret_done < len;) {
@@ -77,7 +86,7 @@ int fd_write_within(int fd, const char *bytes, size_t len, int patience_ms, size
 		if (rc == 0)
 			return 0;
 		n = rc < 0 ? -1 :
-			     write(fd, bytes + *ret_done,
+			     write_piece(fd, bytes + *ret_done,
 				     whole_lines(bytes + *ret_done, len - *ret_done));
 		if (n < 0 && errno == EAGAIN && patience_ms == 0)
 			return 0;

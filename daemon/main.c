@@ -7,6 +7,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/notes.h"
+#include "common/patience.h"
 #include "common/text.h"
 #include "common/vec.h"
 #include "config/help.h"
@@ -558,6 +559,7 @@ static int run(struct launch *l, char **argv)
 	guard.on_killed = (struct killed_hook){ tell_others, &death_notice };
 	rc = guard_wait(&guard, &l->why);
 	ctl_forget(&guard.shared->control); /* of a supervisor that could not */
+	say_patience(patience_for_ms(l->plan.grace_ms));
 	if (l->why.code != 0)
 		say(rc == 0 ? "warning" : "error", l->why.text);
 	guard_end_as_asked(&guard);

@@ -9,6 +9,7 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/patience.h"
 #include "daemon/cluster/config.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/say.h"
@@ -104,6 +105,7 @@ static bool close_output(struct supervision *s, bool hurry)
 	bool closed;
 
 	signals_ending(&s->run.plan->reactions, &s->run.inherited->ignored, &asked);
+	patience_heed(&asked);
 	closed = output_close(s->run.output, &c);
 	s->meter.bytes = c.ret_counts;
 	/* workers' lines and the report must go the same way */
@@ -111,8 +113,7 @@ static bool close_output(struct supervision *s, bool hurry)
 		s->reporter.shown = text_string(&s->shown);
 	say_through(NULL, NULL);
 	s->journal.output = NULL; /* whatever is said now is not for that thread */
-	if (c.hurry)
-		say_in_a_hurry();
+	say_patience(c.hurry ? PATIENCE_ASKED_MS : patience_for_ms(s->run.plan->grace_ms));
 	if (c.ret_mid_line)
 		say_mid_line();
 	if (!closed)
@@ -209,6 +210,7 @@ int supervise(struct supervision *s, struct failure *why)
 		guard_drop_cgroups(guard);
 	if (guard->gone) /* else the guard ends us, where our words find no reader */
 		signals_release(&guard->taken);
+	guard_set_final_code(guard, rc < 0 ? failure_exit_code(why) : end.job.verdict.exit_code);
 	closed = close_output(s, ended_by_request(&end, rc));
 	(void)guard_remove_run_dir(guard, why);
 	if (rc == 0) {

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/utc.h"
 #include "daemon/observe/bus.h"
 #include "daemon/observe/say.h"
+#include "daemon/os/question.h"
+#include "daemon/os/replace.h"
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 
@@ -61,10 +64,12 @@ static int flush(struct events *ev, int patience_ms, struct failure *why)
 int events_open(struct events *ev, const struct output_plan *o, struct failure *why)
 {
 	int fd = events_wanted(o) ? open_place(o) : -1;
+	struct stat st;
 
 	ev->path = o->events_path;
 	ev->open = true;
 	ev->fd = fd < 0 ? -1 : fd;
+	ev->is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	if (ev->fd >= 0)
 		return flush(ev, 0, why);
 	text_done(&ev->kept);
@@ -94,10 +99,38 @@ bool events_wait(const struct events *ev)
 	return ev->fd >= 0 && ev->kept.len > 0;
 }
 
+static void events_end_work(const void *how, void *answer)
+{
+	struct events *ev = *(struct events *const *)how;
+
+	ev->fd = QUESTION_KEPT;
+	(void)flush(ev, 0, answer);
+}
+
+/* A file on a disk is always writable, and its server may hang. */
+static int flush_file(struct events *ev, struct failure *why)
+{
+	const struct question q = { .work = events_end_work,
+		.how = &ev,
+		.whom = "its file system",
+		.hint = "",
+		.kept = ev->fd,
+		.limit_ms = (uint64_t)last_files_left_ms() };
+	struct failure hangs = { 0 }, told;
+	int rc = question_ask(&q, &told, sizeof told, &hangs);
+
+	text_done(&ev->kept);
+	if (rc < 0)
+		return fail(ev, why, rc == -ETIMEDOUT ? -EAGAIN : rc);
+	return failure_copy(why, &told);
+}
+
 int events_end(struct events *ev, struct failure *why)
 {
 	enum { PATIENCE_MS = 1000 };
-	int rc = ev->fd >= 0 ? flush(ev, PATIENCE_MS, why) : 0;
+	int rc = ev->fd < 0 || ev->kept.len == 0 ? 0 :
+		ev->is_file                      ? flush_file(ev, why) :
+						   flush(ev, PATIENCE_MS, why);
 
 	if (rc == 0 && events_wait(ev))
 		rc = fail(ev, why, -EAGAIN);

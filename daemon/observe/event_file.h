@@ -18,6 +18,7 @@ struct events {
 	bool node_known;
 	unsigned node;    /* the launcher's rank */
 	int fd;           /* -1: none */
+	bool is_file;     /* on a disk, or a file server */
 	const char *path; /* as the plan has it; NULL: a descriptor */
 	bool open;        /* as far as it can be */
 	struct text kept; /* lines that came before, or that its reader has not taken */

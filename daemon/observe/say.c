@@ -6,19 +6,21 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/patience.h"
 #include "common/text.h"
 #include "common/utc.h"
 #include "daemon/observe/saying.h"
 
 /* How this process speaks: it has one stderr. */
 static struct {
-	bool json, mid_line, hurry, given_up;
+	bool json, mid_line, given_up;
+	int64_t patience_ms;
 	_Atomic int64_t node; /* known while the output thread speaks, too; -1: not yet */
 	void (*write)(void *owner, const char *bytes, size_t len);
 	void *owner;
 	bool (*first)(void *owner, const char *bytes, size_t len);
 	void *first_owner;
-} voice = { .node = -1 };
+} voice = { .patience_ms = PATIENCE_MOST_MS, .node = -1 };
 
 static struct saying saying_now(void)
 {
@@ -31,24 +33,11 @@ static struct saying saying_now(void)
 	};
 }
 
-/* To a terminal that is stopped, or a pipe that nobody reads, in a hurry: a second is enough, for
- * all that is left to say. */
-static void write_hurried(const char *at, size_t len)
-{
-	enum { SECOND_MS = 1000 };
-	size_t done;
-
-	if (!voice.given_up)
-		voice.given_up =
-			fd_write_within(STDERR_FILENO, at, len, SECOND_MS, &done) < 0 || done < len;
-}
-
+/* A terminal that is stopped, or a pipe that nobody reads, holds up neither start nor end. */
 static void write_out(const char *at, size_t len)
 {
-	if (voice.hurry)
-		write_hurried(at, len);
-	else
-		(void)fd_write_all(STDERR_FILENO, at, len);
+	if (!voice.given_up)
+		voice.given_up = patience_write(STDERR_FILENO, at, len, voice.patience_ms) < 0;
 }
 
 /* Half a line of JSON is none: what memory has not sufficed for is not said. */
@@ -94,9 +83,15 @@ void say(const char *level, const char *line)
 	utter(&whole);
 }
 
-void say_in_a_hurry(void)
+void say_patience(int64_t ms)
 {
-	voice.hurry = true;
+	voice.patience_ms = ms;
+	voice.given_up = ms == 0;
+}
+
+void say_raw(const char *at, size_t len)
+{
+	write_out(at, len);
 }
 
 void say_mid_line(void)

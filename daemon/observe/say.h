@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct text;
 
@@ -13,8 +14,12 @@ void say(const char *level, const char *line);
 /* Says a text of whole lines "launchd: level: text" and empties it. */
 void say_text(struct text *lines);
 
-/* From now on a stderr that takes nothing for a second gets nothing more. */
-void say_in_a_hurry(void);
+/* From now on a stderr that takes nothing for so long gets nothing more; before that it is
+ * PATIENCE_MOST_MS. It is tried anew. 0: nothing is written. */
+void say_patience(int64_t ms);
+
+/* Writes bytes to stderr, in the same way, whatever say_through() says. */
+void say_raw(const char *at, size_t len);
 
 /* The last line on stderr has no end: it gets one, should anything more be said. */
 void say_mid_line(void);

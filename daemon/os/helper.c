@@ -204,6 +204,14 @@ static pid_t *lost_place(pid_t child)
 	return NULL;
 }
 
+void helper_lose(pid_t child)
+{
+	pid_t *place = lost_place(0);
+
+	if (place)
+		*place = child;
+}
+
 size_t helper_lost(pid_t ret[HELPER_LOST_MAX])
 {
 	size_t count = 0;
@@ -241,14 +249,13 @@ bool helper_reap_lasting(pid_t child)
 static void on_limit(uv_timer_t *t)
 {
 	struct helper *h = t->data;
-	pid_t *place = h->lasting ? lost_place(0) : NULL;
 
 	if (h->state == HELPER_RUNNING) {
 		helper_goto(h, HELPER_OVERDUE);
 		return;
 	}
-	if (place)
-		*place = h->child;
+	if (h->lasting)
+		helper_lose(h->child);
 	end(h, SIGKILL); /* it hangs in the kernel: who ends the tree at last will reap it */
 }
 

@@ -103,6 +103,9 @@ bool helper_reap_lasting(pid_t child);
 enum { HELPER_LOST_MAX = 8 };
 size_t helper_lost(pid_t ret[HELPER_LOST_MAX]);
 
+/* One more, of somebody else's: see question.h. */
+void helper_lose(pid_t child);
+
 /* Ends it, and the child if there is one; twice is once, and what never started can be closed. The
  * loop must run on until the state is HELPER_NONE; only then the memory is free. */
 void helper_close(struct helper *h);

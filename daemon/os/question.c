@@ -17,20 +17,22 @@
 #include "common/fd.h"
 #include "common/monotonic.h"
 #include "common/num.h"
+#include "common/patience.h"
+#include "daemon/os/helper.h"
 
 /* Whole, or not in time, or the child has died. */
 static int question_hear(
 	const struct question *q, int from, void *answer, size_t size, struct failure *why)
 {
-	int64_t until_ms = monotonic_ms() + (int64_t)q->limit_ms;
+	struct patience patience = patience_begin((int64_t)q->limit_ms);
 	size_t len = 0;
 
 	while (len < size) {
 		struct pollfd p = { .fd = from, .events = POLLIN };
-		int left = monotonic_left_ms(until_ms), n = left > 0 ? poll(&p, 1, left) : 0;
+		int slice = patience_slice_ms(&patience), n = slice > 0 ? poll(&p, 1, slice) : 0;
 		ssize_t got;
 
-		if (n < 0 && errno == EINTR)
+		if (slice > 0 && (n == 0 || (n < 0 && errno == EINTR)))
 			continue;
 		if (n <= 0)
 			return failure_set(why, -ETIMEDOUT, "%s has not answered within %s s%s",
@@ -54,25 +56,34 @@ static void question_end(pid_t child, int from)
 	struct pollfd p = { .fd = from };
 
 	(void)kill(child, SIGKILL);
-	if (poll(&p, 1, PATIENCE_MS) <= 0)
+	if (poll(&p, 1, PATIENCE_MS) <= 0) {
+		helper_lose(child);
 		return;
+	}
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
-/* In the child: a library finds neither a file of the launcher's nor a blocked signal. Returns
- * where the answer goes. */
-static int question_be_apart(int to)
+/* In the child: a library finds neither a file of the launcher's nor a blocked signal, and whoever
+ * reads the launcher's output doesn't wait for a child that hangs. Returns where the answer goes.
+ */
+static int question_be_apart(int to, int kept)
 {
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int high = fcntl(kept, F_DUPFD_CLOEXEC, QUESTION_KEPT + 1);
 	sigset_t none;
 
+	for (int fd = 0; fd <= 2 && null >= 0; fd++)
+		(void)dup2(null, fd);
 	sigemptyset(&none);
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return -1;
 	if (to != 3 && dup3(to, 3, O_CLOEXEC) < 0)
 		return -1;
+	if (high < 0 || dup3(high, QUESTION_KEPT, O_CLOEXEC) < 0)
+		return -1;
 	/* an older kernel leaves them open, which does no harm */
-	(void)syscall(SYS_close_range, 4u, ~0u, 0u);
+	(void)syscall(SYS_close_range, QUESTION_KEPT + 1u, ~0u, 0u);
 	return 3;
 }
 
@@ -109,7 +120,7 @@ int question_ask(const struct question *q, void *answer, size_t size, struct fai
 	if (child < 0)
 		return child;
 	if (child == 0) {
-		int to = question_be_apart(end);
+		int to = question_be_apart(end, q->kept);
 
 		q->work(q->how, answer);
 		_exit(to < 0 || fd_write_all(to, answer, size) < 0);

@@ -4,19 +4,25 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/failure.h"
 #include "common/fd.h"
+#include "common/monotonic.h"
+#include "common/patience.h"
+#include "daemon/os/question.h"
 
 /* A rename would replace a device by a file, as root even /dev/null. */
 static int write_into(const char *path, const char *bytes, size_t len)
 {
 	autoclose fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-	return fd < 0 ? -errno : fd_write_all(fd, bytes, len);
+	return fd < 0 ? -errno : patience_write(fd, bytes, len, PATIENCE_MOST_MS);
 }
 
 /* Creates a file of a name that nobody has; ret_name has room for PATH_MAX. */
@@ -76,4 +82,60 @@ int file_replace(const char *path, const char *bytes, size_t len, unsigned how)
 	/* a file that is mounted, such as a container's /dev/termination-log, can't be renamed to
 	 */
 	return rc == -EBUSY ? write_into(path, bytes, len) : rc;
+}
+
+struct replacing {
+	const char *path, *bytes;
+	size_t len;
+	unsigned how;
+};
+
+struct replaced {
+	int rc;
+	bool is_special; /* no regular file, and not written to: its reader is not the child's */
+};
+
+static void replace_work(const void *how, void *answer)
+{
+	const struct replacing *r = how;
+	struct replaced *ret = answer;
+	struct stat st;
+
+	ret->is_special = stat(r->path, &st) == 0 && !S_ISREG(st.st_mode);
+	if (!ret->is_special)
+		ret->rc = file_replace(r->path, r->bytes, r->len, r->how);
+}
+
+int last_files_left_ms(void)
+{
+	static int64_t until_ms; /* the main thread's */
+	int left;
+
+	if (until_ms == 0)
+		until_ms = monotonic_ms() + PATIENCE_MOST_MS;
+	left = monotonic_left_ms(until_ms);
+	return left > PATIENCE_ASKED_MS ? left : PATIENCE_ASKED_MS;
+}
+
+const char *file_error(int rc)
+{
+	return rc == -ETIMEDOUT ? "its file system does not respond" : strerror(-rc);
+}
+
+int file_replace_last(const char *path, const char *bytes, size_t len, unsigned how)
+{
+	const struct replacing r = { path, bytes, len, how };
+	const struct question q = { .work = replace_work,
+		.how = &r,
+		.whom = "the file system",
+		.hint = "",
+		.limit_ms = (uint64_t)last_files_left_ms() };
+	struct failure why = { 0 };
+	struct replaced done;
+	int rc = question_ask(&q, &done, sizeof done, &why);
+
+	if (rc == -ETIMEDOUT || rc == -EIO)
+		return rc;
+	/* without another process this one does it */
+	return rc < 0 || done.is_special ? file_replace(path, bytes, len, how) : done.rc;
 }

@@ -15,4 +15,16 @@ enum {
  * Negative errno: the file is as it was, and none is left beside it. */
 int file_replace(const char *path, const char *bytes, size_t len, unsigned how);
 
+/* The same at the end of this process, by a child: a file system that hangs is given up. Blocks for
+ * last_files_left_ms() at most, or for less as patience.h has it. -ETIMEDOUT: it was given up;
+ * -EIO: the child has died. Only the main thread may call it. */
+int file_replace_last(const char *path, const char *bytes, size_t len, unsigned how);
+
+/* How long the next one of these files may take: PATIENCE_MOST_MS for all of them together, and at
+ * least PATIENCE_ASKED_MS for each. */
+int last_files_left_ms(void);
+
+/* What a negative errno of these means. */
+const char *file_error(int rc);
+
 #endif

@@ -13,6 +13,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/patience.h"
 #include "common/sm.h"
 #include "daemon/os/journal_socket.h"
 #include "daemon/output/console/shown.h"
@@ -29,6 +30,7 @@ enum {
 	AGAIN_ROOM = 2 * STREAM_READ,
 	DRAIN_MS = 1000, /* for pipes that a worker's helpers keep open */
 	HURRY_MS = 1000,
+	AS_GOOD_AS_NONE = 4096, /* bytes in all its time: that reader would need hours */
 	EVENTS_AGAIN_MS = 100,
 };
 
@@ -61,9 +63,10 @@ struct back {
 	struct status status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
 	struct arena memory;
-	const char *run_dir; /* NULL: not made, or none */
-	long nap_ns;         /* between two turns: see gather() */
-	uint64_t written;    /* by the consoles, when on_hurry() looked last */
+	const char *run_dir;  /* NULL: not made, or none */
+	long nap_ns;          /* between two turns: see gather() */
+	uint64_t patience_ms; /* for a reader, at the end */
+	uint64_t written;     /* by the consoles, when on_hurry() looked last */
 };
 
 static const struct sm_state states[BACK_STATES] = {
@@ -101,9 +104,11 @@ static void on_hurry(uv_timer_t *t);
 static void back_goto(struct back *b, enum back_state next)
 {
 	b->state = sm_go(&back_life, b->state, next);
-	if (next == BACK_HURRIED || next == BACK_PRESSED) {
+	if (next == BACK_ENDING || next == BACK_HURRIED || next == BACK_PRESSED) {
+		uint64_t ms = next == BACK_ENDING ? b->patience_ms : HURRY_MS;
+
 		b->written = written(b);
-		(void)uv_timer_start(&b->hurry, on_hurry, HURRY_MS, HURRY_MS);
+		(void)uv_timer_start(&b->hurry, on_hurry, ms, ms);
 	} else if (next == BACK_CLOSED) {
 		close_all(b);
 	}
@@ -148,13 +153,32 @@ static void await_bars(void *owner)
 	(void)uv_timer_start(&b->bars, on_bars, STREAM_BAR_MS, 0);
 }
 
+static bool waits_for_reader(const struct back *b)
+{
+	bool waits = console_is_waiting(&b->journal.console);
+
+	for (unsigned i = 0; i < b->console_count; i++)
+		waits = waits || console_is_waiting(&b->consoles[i]);
+	return waits;
+}
+
+static bool is_given_up(const struct back *b)
+{
+	uint64_t taken = written(b) - b->written;
+
+	if (b->state == BACK_ENDING)
+		return taken < AS_GOOD_AS_NONE && waits_for_reader(b);
+	return b->state == BACK_PRESSED || taken == 0;
+}
+
 /* A reader that takes nothing is given up: all is in the files, where there are some. So is any
  * reader when the user has asked launchd once more to end. */
 static void on_hurry(uv_timer_t *t)
 {
 	struct back *b = t->data;
 
-	if (b->state == BACK_PRESSED || written(b) == b->written) {
+	if (is_given_up(b)) {
+		post_hurry(b->post);                 /* what follows waits no longer either */
 		if (journaling_leave(&b->journal)) { /* the consoles have their own time */
 			stir(b);
 			return;
@@ -647,6 +671,7 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 	b->post = post;
 	b->host = *host;
 	b->drop = p->drop;
+	b->patience_ms = (uint64_t)patience_for_ms(plan->grace_ms);
 	b->journal_use = p->journal;
 	b->journal.path = JOURNAL_SOCKET;
 	b->journal.instead = b->console_of;

@@ -122,9 +122,10 @@ struct closing {
 	struct text *shown;              /* gets what stands last on stderr */
 };
 
-/* Writes what is left, frees, and waits for it as long as a reader takes, or, in a hurry, as long
- * as it takes anything within a second (once that is asked for: for a second); not for a disk that
- * hangs, for more than some seconds: false, then the thread is still there. */
+/* Writes what is left, frees, and waits for it as long as a reader takes 4 KB within
+ * patience_for_ms() of the plan's grace, or, in a hurry, as long as it takes anything within a
+ * second (once that is asked for: for a second); not for a disk that hangs, for more than some
+ * seconds: false, then the thread is still there. */
 bool output_close(struct output *o, struct closing *c);
 
 #endif

@@ -10,8 +10,8 @@ struct text;
 
 /* Puts the bytes at path: whoever reads it finds the old file or the whole new one, on the disk.
  * What isn't a regular file (a FIFO, /dev/stdout) is written to instead; one without a reader is an
- * error. 0, or negative errno with a sentence that begins with asked_by; then nothing of ours is
- * left behind. */
+ * error, and so is a file system that hangs: see file_replace_last(). 0, or negative errno with a
+ * sentence that begins with asked_by; then nothing of ours is left behind, unless that hangs. */
 int report_write(
 	const char *asked_by, const char *path, const char *bytes, size_t len, struct failure *why);
 

@@ -53,7 +53,7 @@ static void send_all(struct journal *j, const struct text *records)
 			struct record r = records_now(&reader);
 
 			if (!send_one(j, &r))
-				(void)fd_write_all(STDERR_FILENO, r.text, r.text_len);
+				say_raw(r.text, r.text_len);
 			records_next(&reader);
 		}
 	}
@@ -129,7 +129,7 @@ static const struct observer journal = {
  * launcher says which ends at once. */
 static void introduce(void)
 {
-	(void)fd_write_all(STDERR_FILENO, "\n", 1);
+	say_raw("\n", 1);
 }
 
 void journal_start(struct journal *j, const struct plan *plan, int node, struct bus *b)

@@ -33,13 +33,15 @@ void meter_render(struct meter *me, struct text *out)
 void meter_write(void *owner, const char *at, size_t len)
 {
 	struct meter *me = owner;
-	int rc = file_replace(me->path, at, len, REPLACE_FOR_ALL);
+	/* the thread may wait for a disk, and is left behind then; the last page has no thread */
+	int rc = me->output ? file_replace(me->path, at, len, REPLACE_FOR_ALL) :
+			      file_replace_last(me->path, at, len, REPLACE_FOR_ALL);
 	struct text line = { 0 };
 
 	if (rc == 0 || me->told)
 		return;
 	me->told = true;
-	text_printf(&line, "--metrics-file: %s can't be written: %s", me->path, strerror(-rc));
+	text_printf(&line, "--metrics-file: %s can't be written: %s", me->path, file_error(rc));
 	say("warning", text_string(&line));
 	text_done(&line);
 }

@@ -17,6 +17,7 @@
 
 #include "common/arena.h"
 #include "common/fd.h"
+#include "common/patience.h"
 #include "common/signame.h"
 #include "daemon/job/ending.h"
 #include "daemon/plan/plan.h"
@@ -324,8 +325,10 @@ static void relay(struct guard *g, const siginfo_t *si)
 	if (ends || kind == REACTION_RESUME)
 		(void)kill(g->supervisor, SIGCONT);
 	if (write(g->relay, &r, sizeof r) < 0 && ends) {
-		if (errno == EPIPE)
+		if (errno == EPIPE) {
+			g->cut_ns = g->cut ? g->cut_ns : uv_hrtime();
 			g->cut = si->si_signo;
+		}
 		(void)kill(g->supervisor, si->si_signo);
 	}
 	if (kind == REACTION_SUSPEND)
@@ -339,7 +342,8 @@ static void give_terminal_back(const struct guard *g)
 	const char *term = getenv("TERM");
 
 	if (g->plan->output.foreground && term && strcmp(term, "dumb") != 0)
-		(void)fd_write_all(STDERR_FILENO, all_rows, sizeof all_rows - 1);
+		(void)patience_write(
+			STDERR_FILENO, all_rows, sizeof all_rows - 1, PATIENCE_ASKED_MS);
 }
 
 /* Ends all that the supervisor has left, and removes the run's directory: 0 or negative errno.
@@ -422,6 +426,12 @@ void guard_set_code_if_killed(struct guard *g, int exit_code, bool unless_told)
 	g->shared->code_if_killed = exit_code;
 }
 
+void guard_set_final_code(struct guard *g, int exit_code)
+{
+	guard_set_code_if_killed(g, exit_code, false);
+	g->shared->code_is_final = 1;
+}
+
 void guard_set_ended_by_term(struct guard *g)
 {
 	g->shared->ended_by_term = 1;
@@ -456,19 +466,35 @@ static int kill_and_tell(struct guard *g, int signal)
 
 	(void)cgroup_leaf_kill(&g->leaf);
 	all_know = n->tell && n->tell(n->of, signal);
+	if (g->shared->code_is_final)
+		return g->shared->code_if_killed;
 	if (g->shared->code_if_killed && !(g->shared->unless_told && all_know))
 		return g->shared->code_if_killed;
 	return 128 + (g->cut ? g->cut : signal);
 }
 
+enum {
+	LAST_WORDS_S = 8, /* for readers and files: each of them has a second, once a signal came */
+	UNKILLED_S = 3,   /* from SIGKILL on; longer only for what hangs in the kernel */
+};
+
 /* Nothing came for a second, in which the supervisor should have ended. False: it can't be ended.
  */
 static bool kill_supervisor(struct guard *g, unsigned *seconds)
 {
-	enum { PATIENCE_S = 3 };
-
 	(void)kill(g->supervisor, SIGKILL);
-	return !g->shared->done || ++*seconds < PATIENCE_S;
+	return !g->shared->done || ++*seconds < UNKILLED_S;
+}
+
+/* Its last words have a moment once somebody wants the end, however often that is said. False: the
+ * supervisor can't be ended. */
+static bool limit_last_words(const struct guard *g)
+{
+	uint64_t s = g->cut ? (uv_hrtime() - g->cut_ns) / 1000000000 : 0;
+
+	if (s >= LAST_WORDS_S)
+		(void)kill(g->supervisor, SIGKILL);
+	return s < LAST_WORDS_S + UNKILLED_S;
 }
 
 /* guard_wake()'s: not for the workers; and to the supervisor itself, which it would go back to, a
@@ -483,12 +509,10 @@ static bool is_wake(const struct guard *g, const siginfo_t *si)
  * job immortal. */
 static bool patience(const struct guard *g, struct timespec *ret)
 {
-	/* a second for who reads its output, one for its report, one for its events */
-	enum { LAST_WORDS_S = 4 };
 	uint64_t left_ns;
 
 	if (g->shared->done || g->cut) {
-		*ret = (struct timespec){ .tv_sec = g->shared->done ? 1 : LAST_WORDS_S };
+		*ret = (struct timespec){ .tv_sec = 1 };
 		return true;
 	}
 	if (!g->suspension.active)
@@ -499,12 +523,24 @@ static bool patience(const struct guard *g, struct timespec *ret)
 	return true;
 }
 
+/* What the guard still has to say waits for no reader once one of them comes. */
+static void heed_requests(const struct guard *g)
+{
+	sigset_t ending;
+
+	(void)sigemptyset(&ending);
+	for (int n = 1; n < REACTION_SIGNALS; n++)
+		if (reaction_ends(&g->plan->reactions.of[n]))
+			(void)sigaddset(&ending, n);
+	patience_heed(&ending);
+}
+
 int guard_wait(struct guard *g, struct failure *why)
 {
 	unsigned seconds = 0;
 	struct timespec most;
 	siginfo_t si;
-	int status = 0, code;
+	int status = -1, code;
 
 	g->watch = cgroup_leaf_watch(&g->leaf, SIGCHLD);
 	cgroup_leaf_sweep(&g->leaf); /* now: the supervisor needn't wait for it */
@@ -515,11 +551,14 @@ int guard_wait(struct guard *g, struct failure *why)
 		}
 		end_freeze(g);
 		look_for_parent(g);
+		if (!limit_last_words(g))
+			break;
 		if ((patience(g, &most) ? sigtimedwait(&g->taken, &si, &most) :
 					  sigwaitinfo(&g->taken, &si)) < 0) {
 			if (errno == EAGAIN && !g->shared->done && !g->cut)
 				end_suspension(g);
-			else if (errno == EAGAIN && !kill_supervisor(g, &seconds))
+			else if (errno == EAGAIN && g->shared->done &&
+				!kill_supervisor(g, &seconds))
 				break;
 			continue; /* EINTR: a debugger, or a stop that is over */
 		}
@@ -530,13 +569,14 @@ int guard_wait(struct guard *g, struct failure *why)
 	fd_closep(&g->watch);
 	if (g->shared->done)
 		status = W_EXITCODE(g->shared->exit_code, 0); /* it may have been killed since */
+	else if (status < 0)
+		status = W_EXITCODE(0, SIGKILL); /* which it gets when its disk responds */
 	code = WIFEXITED(status) ? WEXITSTATUS(status) : kill_and_tell(g, WTERMSIG(status));
 	if (!WIFEXITED(status))
 		take_over(g, WTERMSIG(status), why);
 	else
 		end_quietly(g, why);
 	guard_drop_cgroups(g);
-	if (why->code != 0)
-		signals_release(&g->taken);
+	heed_requests(g);
 	return code;
 }

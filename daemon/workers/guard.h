@@ -53,6 +53,8 @@ struct guard_shared {
 	/* What all other nodes exit with, should the supervisor be killed now; 0: there are none.
 	 * unless_told: only those that are not told of its death, else 128 + the signal. */
 	volatile sig_atomic_t code_if_killed, unless_told;
+	/* It is the job's, also if that is 0: all that is left are the last words. */
+	volatile sig_atomic_t code_is_final;
 	/* The job has ended for a SIGTERM, on whichever node. */
 	volatile sig_atomic_t ended_by_term;
 	/* Its user has asked for that by the control socket. */
@@ -85,6 +87,7 @@ struct guard {
 	struct suspension suspension;
 	int watch;          /* for the leaf's being frozen; negative: none */
 	int cut;            /* the signal that came at the supervisor's last words; 0: none */
+	uint64_t cut_ns;    /* when the first of them did */
 	bool manager_asked; /* SIGTERM came from the service manager, which has started us */
 };
 
@@ -134,6 +137,9 @@ _Noreturn void guard_exit_stuck(struct guard *g, int exit_code);
  * also where the other nodes have been told of the death. */
 void guard_set_code_if_killed(struct guard *g, int exit_code, bool unless_told);
 
+/* In the supervisor: the job has ended with this code, and only its last words follow. */
+void guard_set_final_code(struct guard *g, int exit_code);
+
 /* In the supervisor: the job has ended for a SIGTERM, and for no worker's failure. */
 void guard_set_ended_by_term(struct guard *g);
 
@@ -148,8 +154,8 @@ void guard_end_as_asked(const struct guard *g);
 
 /* The guard's whole life: relays until the supervisor has ended. Returns its exit code; where it
  * was killed, calls on_killed, ends all that it has left, sets why, and returns the code
- * of guard_set_code_if_killed(), else 128 + the signal. The signals stay blocked unless there is
- * something to say: one that comes now must not take the exit code's place. */
+ * of guard_set_code_if_killed(), else 128 + the signal. The signals stay blocked: one that comes
+ * now must not take the exit code's place, and only cuts short what is waited for (patience.h). */
 int guard_wait(struct guard *g, struct failure *why);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/patience.h"
 #include "common/text.h"
 #include "daemon/observe/say.h"
 #include "daemon/observe/saying.h"
@@ -129,7 +130,7 @@ static void test_hurry(void **state)
 	(void)state;
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 	before = redirect(STDERR_FILENO, p[1]);
-	say_in_a_hurry();
+	say_patience(PATIENCE_ASKED_MS);
 	say("note", "a");
 	say("note", "b");
 	(void)close(redirect(STDERR_FILENO, before));

@@ -57,7 +57,7 @@ static void test_who(void **state)
 static struct played {
 	uv_loop_t loop;
 	struct pool pool;
-	unsigned started, ended, pools_ended;
+	unsigned started, ended, failed, pools_ended;
 } played;
 
 static void on_worker_started(struct pool *p, const struct worker *w)
@@ -70,6 +70,13 @@ static void on_worker_ended(struct pool *p, const struct worker *w)
 {
 	(void)p, (void)w;
 	played.ended++;
+}
+
+static void on_failed(struct pool *p)
+{
+	assert_non_null(p->culprit);
+	assert_int_equal(p->cause.kind, CAUSE_FAILURE);
+	played.failed++;
 }
 
 /* The last that happens: who frees the pool now has nothing of it in the loop. */
@@ -133,10 +140,12 @@ static void test_life(void **state)
 	p->oom = &oom;
 	p->on_worker_started = on_worker_started;
 	p->on_worker_ended = on_worker_ended;
+	p->on_failed = on_failed;
 	p->on_ended = on_ended;
 	assert_int_equal(pool_start(p, &attempt, &inherited, &why), 0);
 	(void)uv_run(&played.loop, UV_RUN_DEFAULT);
 	assert_int_equal(played.pools_ended, 1);
+	assert_int_equal(played.failed, row->ended > 0 && row->cause == CAUSE_FAILURE);
 	assert_int_equal(played.started, row->started);
 	assert_int_equal(played.ended, row->ended);
 	assert_int_equal(p->workers[0].outcome.end.how, row->end.how);

@@ -1,0 +1,155 @@
+"""launchd's end comes with the right exit code, whoever doesn't read and whatever file system hangs."""
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import socket
+import termios
+
+import pytest
+
+from hang_fs import HangFS
+from harness import supervisor_of, until
+from needs import needs_mounts
+
+
+@pytest.fixture
+def hang(place, nothing_left):
+    with contextlib.closing(HangFS(place)) as mounted:
+        yield mounted
+
+
+@pytest.fixture
+def full(nothing_left):
+    """full(kind) -> a descriptor that takes nothing, as nobody reads it."""
+    with contextlib.ExitStack() as stack:
+        def make(kind):
+            if kind == 'pipe':
+                reader, writer = os.pipe()
+            elif kind == 'terminal':
+                reader, writer = pty.openpty()
+                termios.tcflow(writer, termios.TCOOFF)
+            else:
+                ends = socket.socketpair()
+                reader, writer = (end.detach() for end in ends)
+            for fd in (reader, writer):
+                stack.callback(os.close, fd)
+            fcntl.fcntl(writer, fcntl.F_SETFL, os.O_NONBLOCK)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(writer, b'x' * 512)
+            fcntl.fcntl(writer, fcntl.F_SETFL, 0)
+            return writer
+        yield make
+
+
+# files at the end
+
+
+FILES = {
+    'report': (['--report={}/file'], {}),
+    'error file': ([], {'TORCHELASTIC_ERROR_FILE': '{}/file'}),
+    'both': (['--report={}/file'], {'TORCHELASTIC_ERROR_FILE': '{}/other'}),
+    'metrics': (['--metrics-file={}/file'], {}),
+    'events': (['--events={}/file'], {}),
+    'bundle': (['--blackbox={}/box'], {}),
+    'all': (['--report={}/file', '--metrics-file={}/metrics', '--events={}/events', '--blackbox={}/box'], {}),
+}
+
+
+@needs_mounts
+@pytest.mark.parametrize('how', ['stop', 'hold'])
+@pytest.mark.parametrize('what', FILES)
+def test_a_file_system_that_hangs_keeps_no_exit_code(start, place, hang, what, how):
+    """`hold`: SIGKILL doesn't end who waits."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    options, env = FILES[what]
+    job = start([*(option.format(hang.path) for option in options), '--no_python', '--use_env', 'sh', '-c',
+                 f'echo 0 $$ ready >{ready.path}; read -r w <{go.path}; exit 3'],
+                {name: value.format(hang.path) for name, value in env.items()},
+                wrap=hang.mount, pass_fds=[hang.fd])
+    ready.expect('ready', 1)
+    if how == 'stop':
+        hang.stop()
+    else:
+        hang.hold(*range(1, 60))
+    os.write(go.fd, b'\n')
+    result = job.end()
+    assert result.rc == 3
+    assert 'root cause: rank 0' in result.err
+    if what in ('report', 'error file', 'both'):
+        assert "can't be written: its file system does not respond" in result.err
+    place.orphans_expected = True
+    hang.close()
+
+
+@needs_mounts
+def test_a_child_that_hangs_there_keeps_no_reader(start, place, hang, consoles):
+    """Not even that of launchd's output, whose end it waits for."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    console = consoles()
+    job = start([f'--report={hang.path}/file', '--no_python', '--use_env', 'sh', '-c',
+                 f'echo 0 $$ ready >{ready.path}; read -r w <{go.path}; exit 3'],
+                wrap=hang.mount, pass_fds=[hang.fd], out=console.given)
+    ready.expect('ready', 1)
+    hang.hold(*range(1, 60))
+    console.begin()
+    os.write(go.fd, b'\n')
+    assert job.end().rc == 3
+    console.all()  # which comes to an end
+    place.orphans_expected = True
+    hang.close()
+
+
+@needs_mounts
+def test_a_signal_cuts_that_short(start, place, hang):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start([f'--report={hang.path}/file', '--no_python', '--use_env', 'sh', '-c',
+                 f'echo 0 $$ ready >{ready.path}; read -r w <{go.path}; exit 3'],
+                wrap=hang.mount, pass_fds=[hang.fd])
+    ready.expect('ready', 1)
+    hang.hold(*range(1, 60))
+    os.write(go.fd, b'\n')
+    until(hang.hangs, 'the report to hang')
+    for _ in range(3):
+        job.signal(signal.SIGTERM)
+    assert job.end(8).rc == 3
+    place.orphans_expected = True
+    hang.close()
+
+
+# readers
+
+
+@pytest.mark.parametrize('kind', ['pipe', 'terminal', 'socket'])
+@pytest.mark.parametrize('streams', ['out', 'err', 'both'])
+def test_a_reader_that_reads_nothing(start, place, full, kind, streams):
+    """From the very start to the report of a failure. To a terminal workers write themselves, and wait."""
+    fd = full(kind)
+    said = 'true' if kind == 'terminal' else 'echo word'
+    given = {name: fd for name in ('out', 'err') if streams in (name, 'both')}
+    job = start(['--shutdown-timeout=1', '--report=report', '--no_python', '--use_env', 'sh', '-c',
+                 f'{said}; exit 3'], **given)
+    assert job.end().rc == 3
+    assert json.loads((place.path / 'report').read_text())['job']['exit_code'] == 3
+
+
+@pytest.mark.parametrize('kind', ['pipe', 'terminal', 'socket'])
+def test_a_message_at_the_start_finds_no_reader(start, full, kind):
+    """A warning about an unknown variable: the job starts."""
+    job = start(['--shutdown-timeout=1', '--no_python', '--use_env', 'true'], {'LAUNCHD_NPROC_PER_NOD': '2'},
+                err=full(kind))
+    assert job.end().rc == 0
+
+
+@pytest.mark.parametrize('kind', ['pipe', 'terminal', 'socket'])
+def test_a_killed_supervisor_whose_stderr_is_full(start, place, full, kind):
+    ready = place.fifo('ready')
+    job = start(['--shutdown-timeout=1', '--no_python', '--use_env', 'sh', '-c',
+                 f'echo 0 $$ ready >{ready.path}; exec sleep 1000'], err=full(kind))
+    ready.expect('ready', 1)
+    os.kill(supervisor_of(job.pid), signal.SIGKILL)
+    assert job.end().rc == 137
+    place.launcher_killed = place.orphans_expected = True
