@@ -251,7 +251,7 @@ static const struct launcher rows[] = { {
 		.rank = { "FLUX_TASK_RANK" }, .size = { "FLUX_JOB_SIZE" },
 		.local_rank = { "FLUX_TASK_LOCAL_ID" }, .nodes = "FLUX_JOB_NNODES",
 		.job = { "FLUX_JOB_ID", "FLUX_JOB_ID_PATH" }, .own_ports = true,
-		.pmix = true, .pmi = true, .ends_others = true, /* exit-timeout */
+		.pmix = true, .pmi = true, .shows_output = true, .ends_others = true, /* exit-timeout */
 		.more_cpus = "flux run --cores-per-task",
 		.one_each = "flux run --tasks-per-node=1", .leaks = of_flux,
 	},
@@ -265,7 +265,7 @@ static const struct launcher rows[] = { {
 		.hosts = { "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST" },
 		.slurm_lists = true,
 		.job = { "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT" }, .own_ports = true,
-		.pmix = true, .pmi = true, .ends_others = true, /* WaitTime, --wait */
+		.pmix = true, .pmi = true, .shows_output = true, .ends_others = true, /* WaitTime, --wait */
 		.lifeline = "SLURM_TASK_PID", .task_pid = "SLURM_TASK_PID",
 		.more_cpus = "srun --cpus-per-task (since Slurm 22.05 it ignores sbatch's) or SRUN_CPUS_PER_TASK",
 		.one_each = "srun --ntasks-per-node=1", .leaks = of_slurm,

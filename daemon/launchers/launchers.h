@@ -65,6 +65,7 @@ struct launcher {
 
 	/* What it does with output, and how it ends a job. */
 	bool merges_output; /* of all nodes */
+	bool shows_output;  /* so, if it isn't told to keep them apart */
 	bool ends_others;   /* some time after its first process has ended, with 0 too */
 	unsigned grace_ms;  /* from its SIGTERM to SIGKILL; 0: not known */
 	const char *grace_from, *grace_variable; /* the latter, in seconds, changes it */

@@ -235,6 +235,29 @@ static void say_goodput(const struct reporter *r, const struct goodput *g)
 	text_done(&line);
 }
 
+/* On a console that is node rank 0's, too, whose report names the culprit once. */
+static void say_reported(const struct verdict *v)
+{
+	struct text line = { 0 };
+
+	if (v->cause.kind == CAUSE_FAILURE)
+		text_printf(&line, "%srank %u on node %u failed", v->unsure ? "possibly " : "",
+			v->cause.culprit.rank, v->cause.node);
+	else
+		cause_brief_add(&v->cause, 0, &line);
+	text_add(&line, ": node 0 reports");
+	say("error", text_string(&line));
+	text_done(&line);
+}
+
+static void say_verdict(const struct reporter *r, const struct verdict *v)
+{
+	if (r->plan->output.joined)
+		say_reported(v);
+	else
+		say("error", v->text);
+}
+
 /* The nodes that are in touch with node rank 0 say in a line what it told them. The words come
  * before the file: a file system that hangs must not keep them. */
 static void report_end(const struct reporter *r, const struct run_end *end)
@@ -252,7 +275,7 @@ static void report_end(const struct reporter *r, const struct run_end *end)
 	else if (job->result)
 		say_report(r, &in);
 	else if (!job->verdict.well && speaks(r))
-		say("error", job->verdict.text);
+		say_verdict(r, &job->verdict);
 	say_goodput(r, &job->goodput);
 	if (r->plan->report_path && (end->own.count > 0 || job->result))
 		write_report(&in);

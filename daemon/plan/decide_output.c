@@ -276,6 +276,8 @@ int decide_output(const struct deciding *d, const struct topology *t, const unsi
 		!failure_go_on(decide_events(d, p), d->why) ||
 		!failure_go_on(decide_blackbox(d, p), d->why))
 		return d->why->code;
+	o->joined = (t->launcher->merges_output || t->launcher->shows_output) &&
+		o->journal == JOURNAL_NONE;
 	if (is_nowhere(o) && any_redirected(p, o))
 		notes_add(d->notes, NOTE_WARNING,
 			"%s: with /dev/null there are no log files: the streams of -r and -t go to "

@@ -42,6 +42,7 @@ struct output_plan {
 	uint64_t max_size_bytes; /* of a log file; 0: no limit */
 	unsigned keep, tail_lines;
 	bool timestamps, drop, merge, json;
+	bool joined;      /* what started launchd shows all nodes' consoles as one */
 	bool reopen;      /* a signal opens log files anew, so no worker may have one itself */
 	bool terminal[3]; /* launchd's own stream is a terminal of ours: isatty, and no launcher */
 	bool foreground;  /* stderr is such a terminal, and launchd its foreground job */

@@ -50,6 +50,19 @@ def test_a_failure_ends_all_with_its_code(start, place):
         assert 'rank 2 ' in line and 'exit code 7' in line
 
 
+def test_on_a_joined_console_only_node_0_names_the_culprit(start, place):
+    go = place.fifo('go')
+    def each(node):
+        return [], {'SLURM_PROCID': str(node), 'SLURM_STEP_ID': '0', 'SLURM_STEP_NUM_TASKS': '3'}
+    cluster = Running(start, place, env={'GO_2': go.path, 'END_2': 'exit:7'}, each=each)
+    go.go()
+    results = cluster.end()
+    assert exit_codes(results) == [7, 7, 7]
+    assert 'root cause: rank 2' in results[0].err
+    for result in results[1:]:
+        assert errors(result) == ['launchd: error: rank 2 on node 2 failed: node 0 reports']
+
+
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize('node', [0, 2])
 def test_a_request_to_one_launcher_ends_all(start, place, node, number):
