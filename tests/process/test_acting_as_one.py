@@ -50,17 +50,38 @@ def test_a_failure_ends_all_with_its_code(start, place):
         assert 'rank 2 ' in line and 'exit code 7' in line
 
 
-def test_on_a_joined_console_only_node_0_names_the_culprit(start, place):
-    go = place.fifo('go')
-    def each(node):
-        return [], {'SLURM_PROCID': str(node), 'SLURM_STEP_ID': '0', 'SLURM_STEP_NUM_TASKS': '3'}
-    cluster = Running(start, place, env={'GO_2': go.path, 'END_2': 'exit:7'}, each=each)
-    go.go()
+def as_slurm(node):
+    return [], {'SLURM_STEP_ID': '0', 'SLURM_STEP_NUM_TASKS': '3', 'SLURM_PROCID': str(node)}
+
+
+@pytest.mark.parametrize('restarts', [[], ['--max-restarts=1']])
+def test_a_failure_is_reported_once_where_the_nodes_share_a_console(start, place, restarts):
+    """srun shows what all say in one place."""
+    cluster = Cluster(start, 3, native('ending', *restarts), {'END': 'never', 'END_2': 'exit:7'}, each=as_slurm)
     results = cluster.end()
     assert exit_codes(results) == [7, 7, 7]
-    assert 'root cause: rank 2' in results[0].err
+    assert len(re.findall('error: root cause: rank 2 ', results[0].err)) == 1
     for result in results[1:]:
-        assert errors(result) == ['launchd: error: rank 2 on node 2 failed: node 0 reports']
+        assert errors(result) == ['launchd: error: rank 2 on node 2 failed: node 0 reports'], result
+        assert 'root cause' not in result.err
+
+
+def test_a_node_without_node_0_says_all_itself(start, place):
+    place.launcher_killed = place.orphans_expected = True
+    cluster = Running(start, place, each=as_slurm)
+    os.kill(supervisor_of(cluster.jobs[0].pid), signal.SIGKILL)
+    os.kill(cluster.jobs[0].pid, signal.SIGKILL)
+    results = [cluster.jobs[node].end() for node in (1, 2)]
+    for result in results:
+        assert re.search('root cause: (this node lost contact with )?node 0 ', errors(result)[0]), result
+
+
+def test_without_a_channel_each_node_says_all_itself(start, place):
+    go = place.fifo('go')
+    cluster = Running(start, place, env={'LAUNCHD_CONTROL': 'off', 'GO': go.path, 'END': 'exit:7'}, each=as_slurm)
+    go.go(3)
+    for rank, result in enumerate(cluster.end()):
+        assert result.rc == 7 and f'root cause: rank {rank} ' in errors(result)[0], result
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])

@@ -1,6 +1,7 @@
 /* test_reporter.c - what the user reads of each thing that happens. */
 #include "tests/unit/unit.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,6 +217,39 @@ static void test_verdict_only(void **state)
 	stop_listening(&l);
 }
 
+static const struct joined_row {
+	const char *says;
+	struct cause cause;
+	bool alone;
+	const char *said;
+} joineds[] = {
+	{ "a failure is another node's to report",
+		{ .kind = CAUSE_FAILURE, .culprit.rank = 1, .node = 1 }, false,
+		"launchd: error: rank 1 on node 1 failed: node 0 reports\n" },
+	{ "so is a node that was lost", { .kind = CAUSE_NODE_LOST, .node = 2 }, false,
+		"launchd: error: a node was lost: node 0 reports\n" },
+	{ "and a signal", { .kind = CAUSE_SIGNAL, .signal = SIGTERM }, false,
+		"launchd: error: launchd received SIGTERM: node 0 reports\n" },
+	{ "but not where node 0 has gone", { .kind = CAUSE_NODE_LOST, .host = "near" }, true,
+		"launchd: error: root cause: node 0 (near) was lost" },
+};
+
+/* mpirun and srun show all nodes' words in one place. */
+static void test_joined(void **state)
+{
+	const struct joined_row *row = *state;
+	struct listening l;
+
+	listen_as(&l, 1);
+	l.plan.output.joined = true;
+	l.end.job.alone = row->alone;
+	l.end.job.verdict.cause = row->cause;
+	end_job(&l);
+	assert_memory_equal(text_string(&l.said), row->said, strlen(row->said));
+	assert_int_equal(strstr(text_string(&l.said), "root cause") != NULL, row->alone);
+	stop_listening(&l);
+}
+
 /* Who has lost node rank 0 reports its own, and its own first failure besides another's. */
 static void test_alone(void **state)
 {
@@ -352,6 +386,7 @@ TESTS(reporter)
 	suite_add(&s, "the job starts by another plan", test_job_started, NULL, NULL);
 	suite_add(&s, "all of a job is reported", test_whole_report, NULL, NULL);
 	suite_add(&s, "another node reports it", test_verdict_only, NULL, NULL);
+	SUITE_ROWS(&s, test_joined, joineds);
 	suite_add(&s, "nobody else reports this node's culprit", test_alone, NULL, NULL);
 	suite_add(&s, "nobody else reports it, and the cause is elsewhere", test_alone, NULL, NULL);
 	s.at[s.count - 1].initial_state = &yes;
