@@ -1,9 +1,10 @@
 /* words.c - see words.h */
 #include "common/words.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/arena.h"
 #include "common/vec.h"
@@ -122,4 +123,21 @@ int words_split(const char *text, struct arena *arena, struct vec *ret, const ch
 	}
 	vec_add_all(arena, ret, found.at);
 	return 0;
+}
+
+/* Whether two neighbours belong to the same word. */
+static bool is_joined(char a, char b)
+{
+	return isalnum((unsigned char)a) && isalnum((unsigned char)b);
+}
+
+bool words_have(const char *text, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = text; len > 0 && *at; at++)
+		if (strncasecmp(at, name, len) == 0 && (at == text || !is_joined(at[-1], *at)) &&
+			!is_joined(at[len - 1], at[len]))
+			return true;
+	return false;
 }

@@ -6,6 +6,7 @@
 #ifndef LAUNCHD_COMMON_WORDS_H
 #define LAUNCHD_COMMON_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena;
@@ -18,5 +19,9 @@ size_t list_next(const char **at, const char **ret);
 /* Adds the words of text; none where it is blank. -EINVAL: it ends inside quotes or after a
  * backslash; *ret_fault then says so ("unmatched '"), and nothing is added. */
 int words_split(const char *text, struct arena *arena, struct vec *ret, const char **ret_fault);
+
+/* Whether name stands in text as words of its own, whatever its case: "H200" in "NVIDIA H200 NVL",
+ * but neither in "GH200" nor in "H2000". */
+bool words_have(const char *text, const char *name);
 
 #endif

@@ -163,7 +163,7 @@ const struct value *settings_of_model(const struct settings *s, enum setting_id 
 		size_t len = strlen(m->model);
 		enum level level = m->value.from.level;
 
-		if (m->id != id || !strcasestr(gpu, m->model) || level < best->from.level ||
+		if (m->id != id || !words_have(gpu, m->model) || level < best->from.level ||
 			(level == best->from.level && len < longest))
 			continue;
 		best = &m->value;

@@ -5,9 +5,9 @@
  * (AzNHC, conf/nd*.conf: H200 431 GB/s, A100 228, H100 460). */
 #include "daemon/nodecheck/gpu_speed.h"
 
-#include <ctype.h>
-#include <stdbool.h>
-#include <string.h>
+#include <stddef.h>
+
+#include "common/words.h"
 
 /* More special names stand before those that are a part of them. */
 const struct gpu_speed gpu_speeds[] = {
@@ -39,19 +39,10 @@ const struct gpu_speed gpu_speeds[] = {
 	{ NULL, 0, 0, 0 },
 };
 
-static bool is_word(const char *name, const char *at, size_t len)
-{
-	return (at == name || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[len]);
-}
-
 const struct gpu_speed *gpu_speed_find(const char *name)
 {
-	for (const struct gpu_speed *m = gpu_speeds; m->words; m++) {
-		size_t len = strlen(m->words);
-
-		for (const char *at = strstr(name, m->words); at; at = strstr(at + 1, m->words))
-			if (is_word(name, at, len))
-				return m;
-	}
+	for (const struct gpu_speed *m = gpu_speeds; m->words; m++)
+		if (words_have(name, m->words))
+			return m;
 	return NULL;
 }

@@ -98,11 +98,35 @@ static void test_list(void **state)
 	assert_string_equal(at, "");
 }
 
+static const struct name_row {
+	const char *says, *text, *name;
+	bool has;
+} names[] = {
+	{ "a word", "NVIDIA H200 NVL", "H200", true },
+	{ "in another case", "nvidia h200", "H200", true },
+	{ "several words", "NVIDIA H200 NVL", "H200 NVL", true },
+	{ "the end of a longer word", "NVIDIA GH200 480GB", "H200", false },
+	{ "the beginning of a longer word", "NVIDIA H2000", "H200", false },
+	{ "once in a longer word, then as a word", "GH200 H200", "H200", true },
+	{ "between other marks", "Tesla V100-SXM2-32GB", "V100", true },
+	{ "a name that ends with a mark", "A100-SXM4-80GB", "A100-", true },
+	{ "no name", "H100", "", false },
+	{ "no text", "", "H100", false },
+};
+
+static void test_name_in_text(void **state)
+{
+	const struct name_row *row = *state;
+
+	assert_int_equal(words_have(row->text, row->name), row->has);
+}
+
 TESTS(words)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_words, rows);
 	SUITE_ROWS(&s, test_list, lists);
+	SUITE_ROWS(&s, test_name_in_text, names);
 	return suite_run(&s);
 }

@@ -419,6 +419,7 @@ static void test_models(void **state)
 		{ "NVIDIA H100 80GB HBM3", 2, 5 },
 		{ "nvidia h100 nvl", 3, 5 },
 		{ "NVIDIA A100-SXM4-80GB", 4, 4 },
+		{ "NVIDIA GH100", 1, 5 },
 		{ "", 1, 5 },
 	};
 	struct settings_fixture b;

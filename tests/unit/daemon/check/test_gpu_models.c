@@ -18,6 +18,9 @@ static const struct model_row {
 	{ "H200 NVL", "NVIDIA H200 NVL", 0 },
 	{ "B200", "NVIDIA B200", 18 },
 	{ "GB200", "NVIDIA GB200", 18 },
+	{ "GB300", "NVIDIA GB300", 18 },
+	{ "GH200, of which a node may have two without links", "NVIDIA GH200 480GB", 0 },
+	{ "another word that ends like one", "NVIDIA XA100-SXM4", 0 },
 	{ "not known", "NVIDIA GeForce RTX 4090", 0 },
 	{ "no name", "", 0 },
 };
