@@ -276,9 +276,9 @@ void ask_xids(const struct source_input *in, struct task_answer *a)
 
 	for (unsigned i = 0; i < count && i < XIDS_MAX; i++) {
 		enum xid_kind kind = xid_kind(x->at[i].xid);
-		char subject[32];
+		char subject[XID_WHERE_SIZE];
 
-		(void)snprintf(subject, sizeof subject, "GPU %u", x->at[i].gpu);
+		xid_seen_where(&x->at[i], subject);
 		findings_add(&a->findings, HEALTH_BAD, "xid", subject, "Xid %llu%s",
 			(unsigned long long)x->at[i].xid,
 			kind == XID_FATAL               ? ": the GPU needs a reset, or more" :

@@ -39,7 +39,6 @@ static const struct dlib_symbol optional[] = {
 	{ "nvmlEventSetCreate", AT(event_set) },
 	{ "nvmlDeviceRegisterEvents", AT(event_register) },
 	{ "nvmlEventSetWait_v2", AT(event_wait) },
-	{ "nvmlDeviceGetIndex", AT(index) },
 	{ "nvmlGpmQueryDeviceSupport", AT(metrics_support) },
 	{ "nvmlGpmSampleAlloc", AT(sample_new) },
 	{ "nvmlGpmSampleGet", AT(sample_take) },

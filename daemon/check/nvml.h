@@ -181,7 +181,6 @@ struct nvml_api {
 	int (*event_set)(void **ret);
 	int (*event_register)(void *device, unsigned long long types, void *set);
 	int (*event_wait)(void *set, struct nvml_event *ret, unsigned timeout_ms);
-	int (*index)(void *device, unsigned *ret);
 	int (*metrics_support)(void *device, struct nvml_metrics_support *ret);
 	int (*sample_new)(void **ret);
 	int (*sample_take)(void *device, void *sample);

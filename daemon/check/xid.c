@@ -17,7 +17,7 @@
 #include "daemon/check/quick_input.h"
 #include "daemon/check/task.h"
 
-enum { RECORD_MAX = 16384, TOLD_MAX = 16 };
+enum { RECORD_MAX = 16384, TOLD_MAX = 16, WATCHED_MAX = 64 };
 
 static const char gpu_xid[] = "gpu_xid";
 
@@ -88,36 +88,53 @@ static void read_levels(const struct nvml_api *n, struct xids *x)
 	__atomic_store_n(&x->levels, count, __ATOMIC_RELEASE);
 }
 
+/* What is watched. An event has a handle, whose number NVML doesn't tell when the GPU is lost. */
+struct xid_watching {
+	struct nvml_api nvml;
+	void *set;
+	void *handles[WATCHED_MAX]; /* by number; NULL: it can't be watched */
+};
+
 /* One set of events for all GPUs. */
-static int register_all(const struct nvml_api *n, struct xids *x, void **ret_set)
+static int register_all(struct xid_watching *w, struct xids *x)
 {
-	unsigned count, registered = 0;
+	const struct nvml_api *n = &w->nvml;
+	unsigned count = 0, registered = 0;
 	int rc = n->device_count(&count);
 
 	if (rc != NVML_OK)
 		return fail(x, "nvmlDeviceGetCount", rc);
-	rc = n->event_set(ret_set);
+	rc = n->event_set(&w->set);
 	if (rc != NVML_OK)
 		return fail(x, "nvmlEventSetCreate", rc);
-	for (unsigned i = 0; i < count; i++) {
-		void *device;
+	for (unsigned i = 0; i < count && i < WATCHED_MAX; i++) {
+		void *device = NULL;
 
 		rc = n->device(i, &device);
 		if (rc == NVML_OK)
-			rc = n->event_register(device, NVML_EVENT_XID, *ret_set);
+			rc = n->event_register(device, NVML_EVENT_XID, w->set);
+		if (rc == NVML_OK)
+			w->handles[i] = device;
 		registered += rc == NVML_OK;
 	}
 	return registered ? 0 : fail(x, "nvmlDeviceRegisterEvents", rc);
 }
 
-static void keep(const struct nvml_api *n, struct xids *x, const struct nvml_event *e)
+static unsigned gpu_of_event(const struct xid_watching *w, const struct nvml_event *e)
 {
-	unsigned at = x->count, gpu = 0;
+	unsigned gpu = 0;
+
+	while (gpu < WATCHED_MAX && (!w->handles[gpu] || w->handles[gpu] != e->device))
+		gpu++;
+	return gpu < WATCHED_MAX ? gpu : XID_GPU_UNKNOWN;
+}
+
+static void keep(const struct xid_watching *w, struct xids *x, const struct nvml_event *e)
+{
+	unsigned at = x->count, gpu = gpu_of_event(w, e);
 
 	if (e->type != NVML_EVENT_XID)
 		return;
-	if (n->index)
-		(void)n->index(e->device, &gpu);
 	if (at < XIDS_MAX)
 		x->at[at] = (struct xid_seen){ gpu, e->data };
 	__atomic_store_n(&x->count, at + 1, __ATOMIC_RELEASE);
@@ -126,35 +143,35 @@ static void keep(const struct nvml_api *n, struct xids *x, const struct nvml_eve
 void xid_watch(struct xids *x)
 {
 	enum { WAIT_MS = 3600000 }; /* which NVML's versions limit differently */
+	struct xid_watching w = { .set = NULL };
+	const struct nvml_api *n = &w.nvml;
 	struct failure why = { 0 };
-	struct nvml_api n;
-	void *set;
-	int rc = nvml_load(&n, &why);
+	int rc = nvml_load(&w.nvml, &why);
 
 	if (rc < 0) {
 		(void)snprintf(x->text, sizeof x->text, "%.*s", (int)sizeof x->text - 1, why.text);
 		x->state = XIDS_FAILED;
 		return;
 	}
-	rc = n.init();
+	rc = n->init();
 	if (rc != NVML_OK) {
 		(void)fail(x, "nvmlInit", rc);
 		return;
 	}
-	read_levels(&n, x);
-	if (!n.event_set || !n.event_register || !n.event_wait) {
+	read_levels(n, x);
+	if (!n->event_set || !n->event_register || !n->event_wait) {
 		(void)fail(x, "nvmlEventSetWait", NVML_NOT_SUPPORTED);
 		return;
 	}
-	if (register_all(&n, x, &set) < 0)
+	if (register_all(&w, x) < 0)
 		return;
 	x->state = XIDS_WATCHING;
 	for (;;) {
 		struct nvml_event e = { 0 };
 
-		rc = n.event_wait(set, &e, WAIT_MS);
+		rc = n->event_wait(w.set, &e, WAIT_MS);
 		if (rc == NVML_OK)
-			keep(&n, x, &e);
+			keep(&w, x, &e);
 		else if (rc != NVML_TIMEOUT)
 			break; /* a GPU that is lost may say so again and again */
 	}
@@ -239,14 +256,22 @@ static int read_log(const char *path, struct sightings *s)
 	}
 }
 
+void xid_seen_where(const struct xid_seen *x, char ret[XID_WHERE_SIZE])
+{
+	if (x->gpu == XID_GPU_UNKNOWN)
+		(void)snprintf(ret, XID_WHERE_SIZE, "a GPU");
+	else
+		(void)snprintf(ret, XID_WHERE_SIZE, "GPU %u", x->gpu);
+}
+
 static void read_watched(const struct xids *x, struct sightings *s)
 {
 	unsigned count = __atomic_load_n(&x->count, __ATOMIC_ACQUIRE);
 
 	for (unsigned i = 0; i < count && i < XIDS_MAX; i++) {
-		char where[64];
+		char where[XID_WHERE_SIZE];
 
-		(void)snprintf(where, sizeof where, "GPU %u", x->at[i].gpu);
+		xid_seen_where(&x->at[i], where);
 		sight(s, where, x->at[i].xid);
 	}
 }

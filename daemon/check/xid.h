@@ -9,12 +9,16 @@ struct findings;
 struct quick_input;
 struct tasks;
 
-enum { XIDS_MAX = 64, LEVELS_MAX = 64 };
+enum { XIDS_MAX = 64, LEVELS_MAX = 64, XID_WHERE_SIZE = 32 };
+enum { XID_GPU_UNKNOWN = 0xffff };
 
 struct xid_seen {
-	unsigned gpu;
+	unsigned gpu; /* XID_GPU_UNKNOWN: NVML gave a handle that it had not given before */
 	uint64_t xid;
 };
+
+/* "GPU 3" */
+void xid_seen_where(const struct xid_seen *x, char ret[XID_WHERE_SIZE]);
 
 enum xids_state { XIDS_STARTING, XIDS_WATCHING, XIDS_FAILED }; /* FAILED: it watches no more */
 

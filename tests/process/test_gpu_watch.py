@@ -64,6 +64,14 @@ def test_a_fatal_xid_between_two_attempts(job):
     assert not is_running(watcher)
 
 
+def test_a_gpu_that_fell_off_the_bus_keeps_its_number(job):
+    """NVML doesn't tell the number of a GPU that is lost."""
+    one = job('xid@3=79 nvmlDeviceGetIndex=15')
+    one.told.expect('told', 1)
+    [line, *_] = errors(one.end())
+    assert 'GPU 3: Xid 79' in line and 'GPU 0' not in line
+
+
 @pytest.mark.parametrize('xid', [13, 31, 43, 45, 68, 109])
 def test_an_applications_xid_ends_no_job(job, xid):
     one = job(f'xid@1={xid}')

@@ -10,11 +10,11 @@
  *   FUNCTION=ERROR                 what it returns
  *   name uuid version recovery ecc pending failed retired down width used power busy throttled
  *   fabric status health xid tensor
- * as the functions below read them; used, power, busy and tensor may be /PATH, a file with the
- * number; without tensor=PERCENT a GPU counts no work of its tensor units. Once
- * all Xids are told, and somebody waits for more, that is written to the FIFO $FAKE_XIDS_TOLD.
- * $FAKE_GPU_BUSES is a list of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what
- * a driver of 2021 lacked. */
+ * as the functions below read them, which leave the caller's memory alone when they fail; used,
+ * power, busy and tensor may be /PATH, a file with the number; without tensor=PERCENT a GPU counts
+ * no work of its tensor units. Once all Xids are told, and somebody waits for more, that is written
+ * to the FIFO $FAKE_XIDS_TOLD. $FAKE_GPU_BUSES is a list of their addresses, "0000:3b:00.0". Built
+ * with OLD_DRIVER it lacks what a driver of 2021 lacked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +67,7 @@ int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms);
 enum { INVALID_ARGUMENT = 2, LINKS = 18, WIDTH = 16, NOBODY = -1 };
 
 static char devices[64], events;
+static int lost[64]; /* after an Xid 79 of it */
 
 static int index_of(const void *device)
 {
@@ -155,15 +156,24 @@ int nvmlInit_v2(void)
 
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
+	int rc = begin("nvmlDeviceGetCount", NULL);
+
+	if (strcmp(getenv("FAKE_GPUS"), "broken") == 0)
+		return NVML_UNKNOWN_ERROR;
+	if (rc != NVML_OK)
+		return rc;
 	*count = (unsigned)atoi(getenv("FAKE_GPUS"));
-	return strcmp(getenv("FAKE_GPUS"), "broken") == 0 ? NVML_UNKNOWN_ERROR :
-							    begin("nvmlDeviceGetCount", NULL);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret)
 {
+	int rc = begin("nvmlDeviceGetHandleByIndex", &devices[index]);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = &devices[index];
-	return begin("nvmlDeviceGetHandleByIndex", *ret);
+	return NVML_OK;
 }
 
 int nvmlShutdown(void)
@@ -173,40 +183,59 @@ int nvmlShutdown(void)
 
 int nvmlSystemGetDriverVersion(char *ret, unsigned size)
 {
+	int rc = begin("nvmlSystemGetDriverVersion", NULL);
+
+	if (rc != NVML_OK)
+		return rc;
 	copy(told("version", NOBODY) ? told("version", NOBODY) : "580.65.06", ret, size);
-	return begin("nvmlSystemGetDriverVersion", NULL);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetName(void *device, char *ret, unsigned size)
 {
 	const char *name = told("name", index_of(device));
+	int rc = begin("nvmlDeviceGetName", device);
 
+	if (rc != NVML_OK)
+		return rc;
 	copy(name ? name : "NVIDIA_H100_80GB_HBM3", ret, size);
-	return begin("nvmlDeviceGetName", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetUUID(void *device, char *ret, unsigned size)
 {
 	int gpu = index_of(device);
+	int rc = begin("nvmlDeviceGetUUID", device);
 
+	if (rc != NVML_OK)
+		return rc;
 	if (told("uuid", gpu))
 		copy(told("uuid", gpu), ret, size);
 	else
 		(void)snprintf(ret, size, "GPU-%08d-0000-0000-0000-000000000000", gpu);
-	return begin("nvmlDeviceGetUUID", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetIndex(void *device, unsigned *ret)
 {
+	int rc = begin("nvmlDeviceGetIndex", device);
+
+	if (rc == NVML_OK && lost[index_of(device)])
+		rc = NVML_GPU_IS_LOST;
+	if (rc != NVML_OK)
+		return rc;
 	*ret = (unsigned)index_of(device);
-	return begin("nvmlDeviceGetIndex", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *ret)
 {
 	int gpu = index_of(device);
 	char *at = getenv("FAKE_GPU_BUSES");
+	int rc = begin("nvmlDeviceGetPciInfo", device);
 
+	if (rc != NVML_OK)
+		return rc;
 	*ret = (struct pci_info){ .bus = 0x10 + (unsigned)gpu };
 	for (int i = 0; at && *at && i <= gpu; i++) {
 		ret->domain = (unsigned)strtoul(at, &at, 16);
@@ -215,48 +244,67 @@ int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *ret)
 		at += strcspn(at, ",");
 		at += *at == ',';
 	}
-	return begin("nvmlDeviceGetPciInfo", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *values)
 {
+	int rc = begin("nvmlDeviceGetFieldValues", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	for (int i = 0; i < count; i++) {
 		values[i].status =
 			values[i].id == NVML_FIELD_RECOVERY_ACTION ? NVML_OK : NVML_NOT_SUPPORTED;
 		values[i].type = NVML_VALUE_UINT;
 		values[i].value.u = number("recovery", device, NVML_RECOVERY_NONE);
 	}
-	return begin("nvmlDeviceGetFieldValues", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *ret)
 {
+	int rc = begin("nvmlDeviceGetTotalEccErrors", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	if (type != NVML_UNCORRECTED || counter != NVML_VOLATILE)
 		return INVALID_ARGUMENT;
 	*ret = number("ecc", device, 0);
-	return begin("nvmlDeviceGetTotalEccErrors", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected,
 	unsigned *pending, unsigned *failed)
 {
+	int rc = begin("nvmlDeviceGetRemappedRows", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	*corrected = *uncorrected = 0;
 	*pending = number("pending", device, 0);
 	*failed = number("failed", device, 0);
-	return begin("nvmlDeviceGetRemappedRows", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetRetiredPagesPendingStatus(void *device, int *ret)
 {
+	int rc = begin("nvmlDeviceGetRetiredPagesPendingStatus", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = (int)number("retired", device, 0);
-	return begin("nvmlDeviceGetRetiredPagesPendingStatus", device);
+	return NVML_OK;
 }
 
 /* down=5,11: these; links=N: there are so many. */
 int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *ret)
 {
 	const char *down = told("down", index_of(device));
+	int rc = begin("nvmlDeviceGetNvLinkState", device);
 
+	if (rc != NVML_OK)
+		return rc;
 	if (link >= number("links", device, LINKS))
 		return link >= LINKS ? INVALID_ARGUMENT : NVML_NOT_SUPPORTED;
 	*ret = NVML_ENABLED;
@@ -267,19 +315,27 @@ int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *ret)
 			*ret = 0;
 		down = end + (*end == ',');
 	}
-	return begin("nvmlDeviceGetNvLinkState", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *ret)
 {
+	int rc = begin("nvmlDeviceGetCurrPcieLinkWidth", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = number("width", device, WIDTH);
-	return begin("nvmlDeviceGetCurrPcieLinkWidth", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret)
 {
+	int rc = begin("nvmlDeviceGetMaxPcieLinkWidth", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = WIDTH;
-	return begin("nvmlDeviceGetMaxPcieLinkWidth", device);
+	return NVML_OK;
 }
 
 /* As the number is now, if a file has it. */
@@ -302,115 +358,180 @@ static unsigned long long told_now(
 
 int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret)
 {
+	int rc = begin("nvmlDeviceGetMemoryInfo", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = (struct nvml_memory){ .total = 80ull << 30 };
 	ret->used = told_now("used", device, 600ull << 20);
-	return begin("nvmlDeviceGetMemoryInfo", device);
+	return NVML_OK;
 }
 
 /* power=MILLIWATTS busy=PERCENT throttled=MASK */
 int nvmlDeviceGetPowerUsage(void *device, unsigned *ret)
 {
+	int rc = begin("nvmlDeviceGetPowerUsage", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = (unsigned)told_now("power", device, 310000);
-	return begin("nvmlDeviceGetPowerUsage", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *ret)
 {
+	int rc = begin("nvmlDeviceGetUtilizationRates", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = (struct nvml_utilization){ (unsigned)told_now("busy", device, 100), 40 };
-	return begin("nvmlDeviceGetUtilizationRates", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *ret)
 {
+	int rc = begin("nvmlDeviceGetTemperature", device);
+
+	if (rc != NVML_OK)
+		return rc;
+	if (sensor)
+		return INVALID_ARGUMENT;
 	*ret = 61;
-	return sensor ? INVALID_ARGUMENT : begin("nvmlDeviceGetTemperature", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned *ret)
 {
+	int rc = begin("nvmlDeviceGetClockInfo", device);
+
+	if (rc != NVML_OK)
+		return rc;
+	if (type != NVML_SM_CLOCK)
+		return INVALID_ARGUMENT;
 	*ret = 1980;
-	return type == NVML_SM_CLOCK ? begin("nvmlDeviceGetClockInfo", device) : INVALID_ARGUMENT;
+	return NVML_OK;
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *ret)
 {
+	int rc = begin("nvmlDeviceGetCurrentClocksThrottleReasons", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = number("throttled", device, 0);
-	return begin("nvmlDeviceGetCurrentClocksThrottleReasons", device);
+	return NVML_OK;
 }
 
 int nvmlEventSetCreate(void **ret)
 {
+	int rc = begin("nvmlEventSetCreate", NULL);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = &events;
-	return begin("nvmlEventSetCreate", NULL);
+	return NVML_OK;
 }
 
 int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
 {
+	int rc = begin("nvmlDeviceRegisterEvents", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	if (set != &events || types != NVML_EVENT_XID)
 		return INVALID_ARGUMENT;
-	return begin("nvmlDeviceRegisterEvents", device);
+	return NVML_OK;
 }
 
 #ifndef OLD_DRIVER
 
 int nvmlGpmQueryDeviceSupport(void *device, struct nvml_metrics_support *ret)
 {
+	int rc = begin("nvmlGpmQueryDeviceSupport", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	if (ret->version != NVML_METRICS_VERSION)
 		return INVALID_ARGUMENT;
 	ret->supported = told("tensor", index_of(device)) != NULL;
-	return begin("nvmlGpmQueryDeviceSupport", device);
+	return NVML_OK;
 }
 
 /* A sample knows its device. */
 int nvmlGpmSampleAlloc(void **ret)
 {
+	int rc = begin("nvmlGpmSampleAlloc", NULL);
+
+	if (rc != NVML_OK)
+		return rc;
 	*ret = calloc(1, sizeof(void *));
-	return *ret ? begin("nvmlGpmSampleAlloc", NULL) : NVML_UNKNOWN_ERROR;
+	if (!*ret)
+		return NVML_UNKNOWN_ERROR;
+	return NVML_OK;
 }
 
 int nvmlGpmSampleGet(void *device, void *sample)
 {
+	int rc = begin("nvmlGpmSampleGet", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	memcpy(sample, &device, sizeof device);
-	return begin("nvmlGpmSampleGet", device);
+	return NVML_OK;
 }
 
 int nvmlGpmMetricsGet(struct nvml_metrics *ret)
 {
 	void *from, *to;
+	int rc;
 
 	if (ret->version != NVML_METRICS_VERSION || ret->count != 1 ||
 		ret->at[0].id != NVML_TENSOR_WORK)
 		return INVALID_ARGUMENT;
 	memcpy(&from, ret->from, sizeof from);
 	memcpy(&to, ret->to, sizeof to);
+	rc = begin("nvmlGpmMetricsGet", to);
+	if (rc != NVML_OK)
+		return rc;
 	ret->at[0].status = from && from == to ? NVML_OK : INVALID_ARGUMENT;
 	ret->at[0].value = (double)told_now("tensor", to, 0);
-	return begin("nvmlGpmMetricsGet", to);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetGpuFabricInfoV(void *device, struct nvml_fabric *ret)
 {
+	int rc = begin("nvmlDeviceGetGpuFabricInfoV", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	if (ret->version != NVML_FABRIC_VERSION)
 		return INVALID_ARGUMENT;
 	ret->state = (unsigned char)number("fabric", device, NVML_FABRIC_COMPLETED);
 	ret->status = (int)number("status", device, NVML_OK);
 	ret->health_mask = number("health", device, 0);
-	return begin("nvmlDeviceGetGpuFabricInfoV", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret)
 {
+	int rc = begin("nvmlDeviceGetMemoryInfo", device);
+
+	if (rc != NVML_OK)
+		return rc;
 	if (ret->version != NVML_MEMORY_VERSION)
 		return INVALID_ARGUMENT;
 	ret->used = told_now("used", device, 0);
-	return begin("nvmlDeviceGetMemoryInfo", device);
+	return NVML_OK;
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct nvml_process *ret)
 {
 	char *at = getenv("FAKE_GPU_USE");
 	unsigned n = 0;
+	int rc = begin("nvmlDeviceGetComputeRunningProcesses", device);
 
+	if (rc != NVML_OK)
+		return rc;
 	if (at && strcmp(at, "hang") == 0)
 		for (;;)
 			(void)pause();
@@ -422,7 +543,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
 		at += *at == ',';
 	}
 	*count = n;
-	return begin("nvmlDeviceGetComputeRunningProcesses", device);
+	return NVML_OK;
 }
 
 static void say_told(void)
@@ -449,6 +570,7 @@ int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms)
 			(xid = next_told(&at, "xid", gpu)) != NULL;)
 			if (n++ == seen) {
 				seen++;
+				lost[gpu] |= strtoull(xid, NULL, 10) == 79;
 				*ret = (struct nvml_event){ &devices[gpu], NVML_EVENT_XID,
 					strtoull(xid, NULL, 10), 0, 0 };
 				return NVML_OK;

@@ -127,7 +127,6 @@ IS_THERE(nvmlDeviceGetComputeRunningProcesses_v3);
 IS_THERE(nvmlEventSetCreate);
 IS_THERE(nvmlDeviceRegisterEvents);
 IS_THERE(nvmlEventSetWait_v2);
-IS_THERE(nvmlDeviceGetIndex);
 IS_THERE(nvmlDeviceGetPowerUsage);
 IS_THERE(nvmlGpmQueryDeviceSupport);
 IS_THERE(nvmlGpmSampleAlloc);

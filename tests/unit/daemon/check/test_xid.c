@@ -194,19 +194,23 @@ static int play_init(void)
 
 static int play_count(unsigned *ret)
 {
-	*ret = GPUS;
+	if (played.count == NVML_OK)
+		*ret = GPUS;
 	return played.count;
 }
 
 static int play_device(unsigned index, void **ret)
 {
+	if (index == 1)
+		return NVML_GPU_IS_LOST;
 	*ret = &device[index];
-	return index == 1 ? NVML_GPU_IS_LOST : NVML_OK;
+	return NVML_OK;
 }
 
 static int play_set(void **ret)
 {
-	*ret = &set;
+	if (played.set == NVML_OK)
+		*ret = &set;
 	return played.set;
 }
 
@@ -228,13 +232,7 @@ static int play_wait(void *of, struct nvml_event *ret, unsigned timeout_ms)
 		return NVML_TIMEOUT;
 	if (played.waited == EVENTS + 2)
 		return NVML_GPU_IS_LOST;
-	*ret = (struct nvml_event){ &device[2], NVML_EVENT_XID, 79, 0, 0 };
-	return NVML_OK;
-}
-
-static int play_index(void *d, unsigned *ret)
-{
-	*ret = (unsigned)((char *)d - device);
+	*ret = (struct nvml_event){ &device[played.waited == 2 ? 1 : 2], NVML_EVENT_XID, 79, 0, 0 };
 	return NVML_OK;
 }
 
@@ -249,8 +247,7 @@ int __wrap_nvml_load(struct nvml_api *ret, struct failure *why)
 		.device = play_device,
 		.event_set = play_set,
 		.event_register = play_register,
-		.event_wait = played.old ? NULL : play_wait,
-		.index = play_index };
+		.event_wait = played.old ? NULL : play_wait };
 	return 0;
 }
 
@@ -263,6 +260,7 @@ static void test_watch(void **state)
 	xid_watch(&x);
 	assert_int_equal(played.registered, GPUS - 1); /* without the lost one */
 	assert_int_equal(x.count, EVENTS);
+	assert_int_equal(x.at[0].gpu, XID_GPU_UNKNOWN); /* what was never registered */
 	assert_int_equal(x.at[XIDS_MAX - 1].gpu, 2);
 	assert_int_equal(x.at[XIDS_MAX - 1].xid, 79);
 	assert_int_equal(x.state, XIDS_FAILED);

@@ -34,7 +34,8 @@ static int play_count(unsigned *ret)
 		(void)pause();
 	if (nvml.dies)
 		abort();
-	*ret = nvml.present;
+	if (nvml.device_count == 0)
+		*ret = nvml.present;
 	return nvml.device_count;
 }
 
@@ -42,9 +43,11 @@ static int play_device(unsigned index, void **ret)
 {
 	static char devices[GPUS_MAX];
 
+	if (index == nvml.nameless)
+		return BROKEN;
 	*ret = &devices[index];
 	devices[index] = (char)index;
-	return index == nvml.nameless ? BROKEN : 0;
+	return 0;
 }
 
 static int play_uuid(void *device, char *ret, unsigned room)

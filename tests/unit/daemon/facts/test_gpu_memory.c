@@ -31,14 +31,16 @@ static int play_init(void)
 
 static int play_count(unsigned *ret)
 {
-	*ret = nvml.present;
+	if (nvml.device_count == 0)
+		*ret = nvml.present;
 	return nvml.device_count;
 }
 
 static int play_device(unsigned index, void **ret)
 {
 	assert_true(index < nvml.present);
-	*ret = &nvml;
+	if (nvml.device == 0)
+		*ret = &nvml;
 	return nvml.device;
 }
 
@@ -51,7 +53,8 @@ static int play_processes(void *device, unsigned *count, struct info *ret)
 	for (unsigned i = 0; i < 2; i++)
 		if (nvml.used[i].pid)
 			ret[n++] = nvml.used[i];
-	*count = n;
+	if (nvml.processes == 0)
+		*count = n;
 	return nvml.processes;
 }
 
