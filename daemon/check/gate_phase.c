@@ -17,8 +17,8 @@
 #include "config/settings.h"
 #include "daemon/check/command_check.h"
 #include "daemon/check/finding_read.h"
-#include "daemon/check/gpu_check.h"
 #include "daemon/check/gpu_facts.h"
+#include "daemon/check/gpu_shown.h"
 #include "daemon/check/node_check.h"
 #include "daemon/check/phase.h"
 #include "daemon/check/quick.h"
@@ -74,21 +74,29 @@ static void say_held(
 			*command ? ")" : "");
 }
 
+/* Of a GPU whose MIG devices the job uses, others may hold the rest. */
+static bool is_judged(const struct gate *g, struct gpu *gpu, unsigned number)
+{
+	char uuid[NVML_UUID_SIZE] = "";
+	const struct gpu_listed listed = { &gpu->nvml, gpu->device, number, gpu->present, uuid };
+
+	if (gpu->nvml.uuid)
+		(void)gpu->nvml.uuid(gpu->device, uuid, sizeof uuid);
+	return gpu_shown(g->quick.visible, &listed, &gpu->part) > 0 && !gpu->part;
+}
+
 static void look_gpu(const struct gate *g, struct gpu *gpu, unsigned number, int64_t until_ms)
 {
 	struct findings *ret = &gpu->answer->findings;
-	char uuid[NVML_UUID_SIZE] = "";
 	uint64_t used = 0, most;
 	int rc;
 
 	task_step(gpu->answer, "nvmlDeviceGetHandleByIndex");
 	if (gpu->nvml.device(number, &gpu->device) != NVML_OK)
 		return; /* hidden from this container, or the quick check's to judge */
-	if (gpu->nvml.uuid)
-		(void)gpu->nvml.uuid(gpu->device, uuid, sizeof uuid);
 	if (gpu->nvml.name)
 		(void)gpu->nvml.name(gpu->device, gpu->name, sizeof gpu->name);
-	if (!gpu_is_visible(g->quick.visible, number, uuid))
+	if (!is_judged(g, gpu, number))
 		return;
 	most = most_of(g, gpu, number);
 	task_step(gpu->answer, "nvmlDeviceGetMemoryInfo");
@@ -108,7 +116,6 @@ static void look_gpus(const struct task *t, struct task_answer *a)
 	struct gpu gpu = { .in = &g->quick, .answer = a };
 	int64_t until_ms = monotonic_ms() + (int64_t)g->wait_ms;
 	struct failure why = { 0 };
-	unsigned count = 0;
 	int rc;
 
 	task_step(a, "loading NVML");
@@ -120,12 +127,12 @@ static void look_gpus(const struct task *t, struct task_answer *a)
 		return;
 	if (rc == NVML_OK) {
 		task_step(a, "nvmlDeviceGetCount");
-		rc = gpu.nvml.device_count(&count);
+		rc = gpu.nvml.device_count(&gpu.present);
 	}
 	if (rc != NVML_OK)
 		findings_add(&a->findings, nvml_is_bad(rc) ? HEALTH_BAD : HEALTH_UNKNOWN, t->check,
 			"", "%s: %s", a->step, nvml_words(rc));
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; rc == NVML_OK && i < gpu.present; i++) {
 		(void)snprintf(gpu.subject, sizeof gpu.subject, "GPU %u", i);
 		look_gpu(g, &gpu, i, until_ms);
 	}

@@ -10,10 +10,11 @@
 #include "common/words.h"
 #include "daemon/check/finding.h"
 #include "daemon/check/gpu_facts.h"
+#include "daemon/check/gpu_shown.h"
 #include "daemon/check/node_check.h"
 #include "daemon/check/quick_input.h"
 #include "daemon/check/task.h"
-#include "daemon/check/xid.h"
+#include "daemon/check/xid_check.h"
 #include "daemon/facts/devices.h"
 
 enum { GPUS_MAX = 64 };
@@ -27,8 +28,10 @@ struct driver {
 /* What a GPU's does. */
 struct gpu_identity {
 	char name[NVML_NAME_SIZE], uuid[NVML_UUID_SIZE];
-	bool hidden; /* CUDA doesn't show it */
-	bool lost;   /* it can't be asked anything */
+	struct pci_place place;
+	bool placed;    /* its place is known */
+	bool lost;      /* it can't be asked anything */
+	unsigned shown; /* by so many entries of CUDA_VISIBLE_DEVICES; 0: CUDA doesn't show it */
 };
 
 _Static_assert(sizeof(struct driver) <= sizeof((struct task_answer *)0)->more &&
@@ -98,22 +101,26 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 	(void)nvml.shutdown();
 }
 
-bool gpu_is_visible(const char *list, unsigned index, const char *uuid)
+/* Its place on the bus, and which GPU of the job's it is. */
+static void identify(struct gpu *g, const struct task *t, struct gpu_identity *ret)
 {
-	const char *entry;
-	size_t len;
+	const struct gpu_listed listed = { &g->nvml, g->device, t->number, t->count, ret->uuid };
+	struct nvml_pci pci;
 
-	if (!list)
-		return true;
-	while ((len = list_next(&list, &entry)) > 0) {
-		uint64_t n;
-
-		if (num_parse_len(entry, len, 0, UINT32_MAX, &n) == 0 ?
-				n == index :
-				strncmp(entry, uuid, len) == 0)
-			return true;
+	task_step(g->answer, "nvmlDeviceGetUUID");
+	if (g->nvml.uuid)
+		(void)g->nvml.uuid(g->device, ret->uuid, sizeof ret->uuid);
+	task_step(g->answer, "nvmlDeviceGetName");
+	if (g->nvml.name && g->nvml.name(g->device, ret->name, sizeof ret->name) == NVML_OK)
+		memcpy(g->name, ret->name, sizeof g->name);
+	task_step(g->answer, "nvmlDeviceGetPciInfo");
+	if (g->nvml.pci && g->nvml.pci(g->device, &pci) == NVML_OK) {
+		ret->place =
+			(struct pci_place){ pci.domain, (uint8_t)pci.bus, (uint8_t)pci.device };
+		ret->placed = true;
 	}
-	return false;
+	ret->shown = gpu_shown(g->in->visible, &listed, &g->part);
+	ret->lost = false;
 }
 
 static void ask_gpu(const struct task *t, struct task_answer *a)
@@ -125,6 +132,8 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 	memcpy(g.subject, t->subject, sizeof g.subject);
 	g.visible = devices_visible(g.in->visible, t->count);
 	id->lost = true;
+	id->shown = gpu_shown(g.in->visible,
+		&(struct gpu_listed){ NULL, NULL, t->number, t->count, id->uuid }, &g.part);
 	if (!begin(a, &g.nvml, false)) {
 		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_driver, t->subject,
 			"NVML, which just answered, does not begin once more");
@@ -139,15 +148,8 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 			t->subject, "%s: %s", a->step, nvml_words(rc));
 		return;
 	}
-	task_step(a, "nvmlDeviceGetUUID");
-	if (g.nvml.uuid)
-		(void)g.nvml.uuid(g.device, id->uuid, sizeof id->uuid);
-	task_step(a, "nvmlDeviceGetName");
-	if (g.nvml.name && g.nvml.name(g.device, id->name, sizeof id->name) == NVML_OK)
-		memcpy(g.name, id->name, sizeof g.name);
-	id->lost = false;
-	id->hidden = !gpu_is_visible(g.in->visible, (unsigned)t->number, id->uuid);
-	if (!id->hidden)
+	identify(&g, t, id);
+	if (id->shown > 0)
 		gpu_facts(&g);
 	task_step(a, "nvmlShutdown");
 	(void)g.nvml.shutdown();
@@ -226,7 +228,7 @@ static void add_models(const struct tasks *all, struct findings *ret)
 		const struct gpu_identity *id =
 			(const struct gpu_identity *)all->at[i].answer->more;
 
-		if (all->at[i].work != ask_gpu || id->hidden || !*id->name)
+		if (all->at[i].work != ask_gpu || id->shown == 0 || !*id->name)
 			continue;
 		first = first ? first : id;
 		if (strncmp(first->name, id->name, sizeof id->name) == 0)
@@ -282,6 +284,24 @@ static void check_count(const struct quick_input *in, const struct driver *d, st
 		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "%u GPU%s%s", there, s, here);
 }
 
+/* What the check of Xids has to know of the GPUs. */
+static void sum_up_xids(const struct quick_input *in, const struct driver *d,
+	const struct tasks *all, struct findings *ret)
+{
+	struct xid_gpus gpus = { .shown = devices_visible(in->visible, d->present) };
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct task *t = &all->at[i];
+		const struct gpu_identity *id = (const struct gpu_identity *)t->answer->more;
+		const struct finding *wants = findings_find(ret, "gpu_recovery", t->subject);
+
+		if (t->work == ask_gpu && gpus.count < sizeof gpus.at / sizeof *gpus.at)
+			gpus.at[gpus.count++] = (struct xid_gpu){ t->number, id->placed, id->place,
+				id->shown, wants && wants->health == HEALTH_GOOD };
+	}
+	xid_check_sum_up(in, all, &gpus, ret);
+}
+
 void gpu_check_sum_up(const struct quick_input *in, const struct tasks *all, struct findings *ret)
 {
 	const struct task *driver = driver_task(all);
@@ -298,7 +318,8 @@ void gpu_check_sum_up(const struct quick_input *in, const struct tasks *all, str
 		const struct gpu_identity *id =
 			(const struct gpu_identity *)all->at[i].answer->more;
 
-		if (all->at[i].work == ask_gpu && !id->hidden)
+		if (all->at[i].work == ask_gpu && id->shown > 0)
 			add_unasked(&all->at[i], ret);
 	}
+	sum_up_xids(in, d, all, ret);
 }

@@ -2,8 +2,6 @@
 #ifndef LAUNCHD_DAEMON_CHECK_GPU_CHECK_H
 #define LAUNCHD_DAEMON_CHECK_GPU_CHECK_H
 
-#include <stdbool.h>
-
 struct findings;
 struct quick_input;
 struct tasks;
@@ -11,12 +9,8 @@ struct tasks;
 /* Adds the first of them. */
 void gpu_check_add(const struct quick_input *in, struct tasks *all);
 
-/* After they are done, from their answers: count, models and UUIDs, and what a GPU that stopped
- * answering did not get to. */
+/* After they are done, from their answers: count, models, UUIDs and Xids, and what a GPU that
+ * stopped answering did not get to. */
 void gpu_check_sum_up(const struct quick_input *in, const struct tasks *all, struct findings *ret);
-
-/* Whether a program sees the GPU. list: as CUDA_VISIBLE_DEVICES, of numbers or of UUIDs that may be
- * cut; NULL: all. */
-bool gpu_is_visible(const char *list, unsigned index, const char *uuid);
 
 #endif

@@ -334,9 +334,11 @@ static void look_use(struct gpu *g, const char *check)
 	uint64_t most = limit_of(g, SET_CHECK_GPU_MEMORY), used;
 	int rc;
 
-	if (g->in->restart || most == 0) {
+	if (g->in->restart || most == 0 || g->part) {
 		SAY(g, HEALTH_UNKNOWN, check, "%s",
-			most == 0 ? "it may be in use" : "it isn't looked at before a restart");
+			most == 0       ? "it may be in use" :
+				g->part ? "others may use the rest of it (MIG)" :
+					  "it isn't looked at before a restart");
 		return;
 	}
 	if (say_processes(g, check))

@@ -2,6 +2,7 @@
 #ifndef LAUNCHD_DAEMON_CHECK_GPU_FACTS_H
 #define LAUNCHD_DAEMON_CHECK_GPU_FACTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,9 @@ struct gpu {
 	const struct quick_input *in;
 	struct nvml_api nvml;
 	void *device;
+	unsigned present; /* GPUs of this node */
 	unsigned visible; /* GPUs of this node that are looked at */
+	bool part;        /* the job uses MIG devices of it: others may use the rest */
 	char subject[64]; /* "GPU 3" */
 	char name[NVML_NAME_SIZE];
 	struct task_answer *answer; /* with the findings */

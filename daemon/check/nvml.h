@@ -16,6 +16,7 @@ enum nvml_return {
 	NVML_OK = 0,
 	NVML_NOT_SUPPORTED = 3,
 	NVML_NO_PERMISSION = 4,
+	NVML_NOT_FOUND = 6,
 	NVML_INSUFFICIENT_SIZE = 7,
 	NVML_DRIVER_NOT_LOADED = 9,
 	NVML_TIMEOUT = 10,
@@ -86,6 +87,13 @@ struct nvml_fabric {
 	unsigned health_mask;
 };
 #define NVML_FABRIC_VERSION ((unsigned)sizeof(struct nvml_fabric) | 2u << 24)
+
+/* nvmlPciInfo_t */
+struct nvml_pci {
+	char bus_legacy[16];
+	unsigned domain, bus, device, device_id, subsystem_id;
+	char bus_id[32]; /* "00000000:3B:00.0" */
+};
 
 /* nvmlFieldValue_t */
 struct nvml_field {
@@ -161,6 +169,9 @@ struct nvml_api {
 	int (*driver_version)(char *ret, unsigned size);
 	int (*name)(void *device, char *ret, unsigned size);
 	int (*uuid)(void *device, char *ret, unsigned size);
+	int (*pci)(void *device, struct nvml_pci *ret);
+	int (*by_uuid)(const char *uuid, void **ret); /* of a MIG device, too */
+	int (*whole_of)(void *mig, void **ret);       /* the GPU that a MIG device is a part of */
 	int (*fields)(void *device, int count, struct nvml_field *values);
 	int (*ecc_errors)(void *device, int type, int counter, unsigned long long *ret);
 	int (*remapped_rows)(void *device, unsigned *corrected, unsigned *uncorrected,

@@ -1,12 +1,14 @@
 /* quick_input.c - see quick_input.h */
 #include "daemon/check/quick_input.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/vec.h"
 #include "common/words.h"
+#include "config/lists.h"
 #include "config/settings.h"
 #include "daemon/facts/devices.h"
 #include "daemon/facts/program.h"
@@ -40,6 +42,30 @@ static int find_command(const struct settings *s, const char *const *env, struct
 	return 0;
 }
 
+/* Those of --gpus, else of CUDA_VISIBLE_DEVICES. For a job its plan has put the former into the
+ * latter. */
+static const char *chosen_gpus(
+	const struct settings *s, const char *const *env, struct arena *arena)
+{
+	const char *at = settings_text(s, SET_GPUS), *name, *list = NULL;
+	struct range range;
+	size_t len;
+	int kind;
+
+	if (strcmp(at, "all") == 0)
+		return env_get(env, CUDA_DEVICES);
+	while ((kind = gpus_next(&at, &range, &name, &len)) > 0) {
+		const char *comma = list ? "," : "", *before = list ? list : "";
+
+		if (kind == 2)
+			list = arena_printf(arena, "%s%s%.*s", before, comma, (int)len, name);
+		for (uint64_t n = range.first; kind == 1 && n <= range.last; n++)
+			list = arena_printf(
+				arena, "%s%s%" PRIu64, list ? list : "", list ? "," : "", n);
+	}
+	return list;
+}
+
 int quick_input_make(const struct settings *s, const char *const *env, bool restart, bool alone,
 	struct arena *arena, struct quick_input *ret, struct failure *why)
 {
@@ -49,7 +75,7 @@ int quick_input_make(const struct settings *s, const char *const *env, bool rest
 		.gpus = (unsigned)settings_number(s, SET_CHECK_GPUS),
 		.gpus_given = settings_given(s, SET_CHECK_GPUS),
 		.gpu_uuids = settings_text(s, SET_CHECK_GPU_UUIDS),
-		.visible = env_get(env, CUDA_DEVICES),
+		.visible = alone ? chosen_gpus(s, env, arena) : env_get(env, CUDA_DEVICES),
 		.log_dir = settings_text(s, SET_LOG_DIR),
 		.tmp_dir = tmp && *tmp ? tmp : "/tmp",
 		.work_dir = ".",

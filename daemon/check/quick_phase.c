@@ -17,7 +17,7 @@
 #include "daemon/check/finding_read.h"
 #include "daemon/check/phase.h"
 #include "daemon/check/quick.h"
-#include "daemon/check/xid.h"
+#include "daemon/check/xid_check.h"
 
 enum {
 	US_PER_S = 1000000,

@@ -26,7 +26,7 @@ enum {
 struct task_answer {
 	volatile bool done; /* the work has returned */
 	char step[64];      /* what it is at: "nvmlInit" */
-	uint64_t more[32];  /* the work's own */
+	uint64_t more[384]; /* the work's own */
 	struct findings findings;
 };
 

@@ -2,12 +2,7 @@
 #ifndef LAUNCHD_DAEMON_CHECK_XID_H
 #define LAUNCHD_DAEMON_CHECK_XID_H
 
-#include <stdbool.h>
 #include <stdint.h>
-
-struct findings;
-struct quick_input;
-struct tasks;
 
 enum { XIDS_MAX = 64, LEVELS_MAX = 64, XID_WHERE_SIZE = 32 };
 enum { XID_GPU_UNKNOWN = 0xffff };
@@ -40,18 +35,13 @@ void xids_end(struct xids *x, const char *why);
  * where nobody watches. */
 uint64_t xids_level(const struct xids *x, unsigned gpu);
 
-/* In a child: reads how much memory is in use, has NVML tell of Xids on all GPUs, and keeps them
- * until it is killed. Returns only where that can't be. */
-void xid_watch(struct xids *x);
+/* In a child: reads how much memory is in use, has NVML tell of Xids on the GPUs that `visible`
+ * shows (as CUDA_VISIBLE_DEVICES; NULL: all), and keeps them until it is killed. Returns only where
+ * that can't be. */
+void xid_watch(struct xids *x, const char *visible);
 
 /* What one means for the node. The application's own are never the node's. */
 enum xid_kind { XID_OTHER, XID_APPLICATION, XID_FATAL };
 enum xid_kind xid_kind(uint64_t xid);
-
-/* Adds the task that looks for fatal ones in the kernel's log and among in->xids. */
-void xid_check_add(const struct quick_input *in, struct tasks *all);
-
-/* Whether it was added: there are NVIDIA GPUs, whose driver answers. */
-bool xid_was_checked(const struct findings *found);
 
 #endif

@@ -221,6 +221,13 @@ const char *const *plan_check_env(const struct plan *p, struct arena *arena)
 	return (const char *const *)env.at;
 }
 
+const char *plan_check_devices(const struct plan *p, struct arena *arena)
+{
+	const char *const *env = plan_check_env(p, arena);
+
+	return arena_failed(arena) ? NULL : env_get(env, CUDA_DEVICES);
+}
+
 static void edit_nic(struct build *b, const struct worker_rank *r)
 {
 	if (b->p->ucx_devices)

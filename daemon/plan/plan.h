@@ -253,6 +253,9 @@ const char *plan_tf_config(const struct plan *p, unsigned rank, struct arena *ar
  * that the workers may see. The arena's, or the plan's. */
 const char *const *plan_check_env(const struct plan *p, struct arena *arena);
 
+/* Its CUDA_VISIBLE_DEVICES; NULL: the job uses all GPUs. */
+const char *plan_check_devices(const struct plan *p, struct arena *arena);
+
 /* The inherited environment without the names that edits touch. */
 void plan_untouched(
 	const struct plan *p, const struct env_edits *edits, struct arena *arena, struct vec *ret);

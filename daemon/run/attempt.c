@@ -372,7 +372,8 @@ static void watch_gpus(struct run *r)
 	const struct visible *v = &r->plan->visible;
 
 	if (r->plan->blackbox_dir && (gpus_here() || (v->known && v->own.maker == GPU_NVIDIA)))
-		gpu_watch_start(&r->gpu_watch, &r->loop, r->in->member->argv);
+		gpu_watch_start(&r->gpu_watch, &r->loop,
+			plan_check_devices(r->plan, &r->end->memory), r->in->member->argv);
 }
 
 static void start_workers(struct run *r)

@@ -18,7 +18,9 @@ static struct xids *xids_of(const struct helper *h)
 
 static void work(struct helper *h)
 {
-	xid_watch(xids_of(h));
+	const struct gpu_watch *w = h->owner;
+
+	xid_watch(xids_of(h), w->visible);
 }
 
 /* By itself: what it has not said of that is said here, and its notes stay. */
@@ -40,14 +42,16 @@ bool gpu_watch_has_gpus(void)
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
 
-void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, char **argv)
+void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, const char *visible, char **argv)
 {
 	if (w->tried)
 		return;
 	w->tried = true;
+	w->visible = visible;
 	w->helper = (struct helper){
 		.work = work,
 		.on_end = on_end,
+		.owner = w,
 		.name = "gpu-watch",
 		.argv = argv,
 		.group = true,

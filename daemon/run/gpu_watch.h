@@ -14,15 +14,17 @@ struct xids;
 
 /* Begins as { 0 }. */
 struct gpu_watch {
-	bool tried; /* private, as is the rest */
+	bool tried;          /* private, as is the rest */
+	const char *visible; /* while it starts */
 	struct helper helper;
 };
 
 /* Whether this node seems to have GPUs of NVIDIA's, without asking their driver. */
 bool gpu_watch_has_gpus(void);
 
-/* Starts it, once in a job: it is not tried again. argv: as struct helper has it. */
-void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, char **argv);
+/* Starts it, once in a job: it is not tried again. visible: the job's CUDA_VISIBLE_DEVICES; NULL:
+ * all GPUs are its own. argv: as struct helper has it. */
+void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, const char *visible, char **argv);
 
 /* What it has seen, in memory that is there until gpu_watch_stop(). NULL: it was never started. */
 const struct xids *gpu_watch_xids(const struct gpu_watch *w);

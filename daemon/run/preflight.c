@@ -633,7 +633,8 @@ void preflight_watch(struct run *r)
 
 	if (p->max_restarts > 0 &&
 		((r->preflight.gpus && (quick || gate)) || (gate && gpu_watch_has_gpus())))
-		gpu_watch_start(&r->gpu_watch, &r->loop, r->in->member->argv);
+		gpu_watch_start(&r->gpu_watch, &r->loop,
+			plan_check_devices(r->plan, &r->end->memory), r->in->member->argv);
 }
 
 void preflight_left(struct run *r, const struct survivor *left, unsigned count)

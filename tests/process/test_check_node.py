@@ -360,18 +360,52 @@ def test_memory_and_disks(check, place):
 
 # --- the kernel's log ---
 
+needs_log = pytest.mark.skipif(not os.path.exists('/dev/kmsg'), reason='no /dev/kmsg here')
+
+
+def with_log(log):
+    return [*OWN_MOUNTS, 'bash', '-ec', 'mount --bind "$1" /dev/kmsg; shift; exec "$@"', 'bash', log]
+
+
 @needs_mounts
-@pytest.mark.skipif(not os.path.exists('/dev/kmsg'), reason='no /dev/kmsg here')
+@needs_log
 def test_xids_of_the_kernels_log(check, place):
     """Its place is taken in a mount namespace."""
     log = place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:1b:00): 31, pid=7, MMU Fault\n')
-    wrap = [*OWN_MOUNTS, 'bash', '-ec', 'mount --bind "$1" /dev/kmsg; shift; exec "$@"', 'bash', log]
+    wrap = with_log(log)
     found = check(env=faked(), wrap=wrap)
     assert found.of('gpu_xid') == (
         'good', 'none that is fatal in the kernel\'s log; 1 of applications, 0 others')
     place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:cb:00): 79, pid=7, GPU has fallen off\n')
     assert check(env=faked(), wrap=wrap).bad() == {
         ('gpu_xid', 'PCI:0000:cb:00'): 'Xid 79 in the kernel\'s log'}
+
+
+@needs_mounts
+@needs_log
+def test_xids_of_gpus_that_are_here(check, place):
+    """By their places on the bus, those of the job's GPUs count, until the driver asks for nothing any more."""
+    wrap = with_log(place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:12:00): 119, pid=7, Timeout\n'))
+    old = 'nvmlDeviceGetFieldValues=3'  # a driver before 570
+    bad = {('gpu_xid', 'PCI:0000:12:00'): 'Xid 119 in the kernel\'s log'}
+    assert check(env=faked(old), wrap=wrap).bad() == bad
+    found = check(env=faked(), wrap=wrap)
+    assert found.bad() == {} and found.of('gpu_xid', 'PCI:0000:12:00') == (
+        'good', 'Xid 119 in the kernel\'s log, but its driver asks for no recovery')
+    for list, is_bad in (('0,2', True), ('0,1', False), ('GPU-00000002', True), ('GPU-00000001', False),
+                         ('MIG-aaaa', True), ('MIG-bbbb', False)):
+        found = check(env=faked(old + ' mig@2=MIG-aaaa mig@3=MIG-bbbb', CUDA_VISIBLE_DEVICES=list), wrap=wrap)
+        assert found.bad() == (bad if is_bad else {}), list
+    assert check('--gpus=0,1', env=faked(old), wrap=wrap).bad() == {}
+    assert check('--gpus=1-2', env=faked(old), wrap=wrap).bad() == bad
+
+
+def test_a_part_of_a_gpu(check):
+    """The GPU's own faults are the part's, but others may use the rest."""
+    env = faked('mig@0=MIG-aaaa ecc@0=1', CUDA_VISIBLE_DEVICES='MIG-aaaa', FAKE_GPU_USE=f'{os.getpid()}:1000000')
+    found = check(env=env)
+    assert found.bad().keys() == {('gpu_ecc', 'GPU 0')}
+    assert found.of('gpu_use', 'GPU 0') == ('unknown', 'others may use the rest of it (MIG)')
 
 
 # --- a command of the user's ---

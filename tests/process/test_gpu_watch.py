@@ -72,7 +72,7 @@ def test_a_gpu_that_fell_off_the_bus_keeps_its_number(job):
     assert 'GPU 3: Xid 79' in line and 'GPU 0' not in line
 
 
-@pytest.mark.parametrize('xid', [13, 31, 43, 45, 68, 109])
+@pytest.mark.parametrize('xid', [13, 31, 43, 45, 68, 69])
 def test_an_applications_xid_ends_no_job(job, xid):
     one = job(f'xid@1={xid}')
     one.told.expect('told', 1)
@@ -81,6 +81,41 @@ def test_an_applications_xid_ends_no_job(job, xid):
     assert result.rc == 7  # as the second attempt's worker has it
     assert 'gpu_xid' not in result.err.split('restart')[-1]
     assert not is_running(watcher)
+
+
+@pytest.mark.parametrize('xid', [109, 149])
+def test_an_xid_after_which_the_gpu_needs_a_reset(job, xid):
+    one = job(f'xid@1={xid}')
+    one.told.expect('told', 1)
+    result = one.end()
+    assert result.rc == 122 and 'is bad: GPU 1: ' in errors(result)[0]
+
+
+def test_an_xid_after_which_the_driver_asks_for_nothing(job):
+    one = job('xid@1=119 recovery=0')
+    one.told.expect('told', 1)
+    result = one.end(2)
+    assert result.rc == 7 and ': 1 bad' not in result.err
+
+
+@pytest.mark.parametrize('options, env', [
+    ([], {'CUDA_VISIBLE_DEVICES': '0'}),
+    ([], {'CUDA_VISIBLE_DEVICES': 'GPU-00000001'}),
+    ([], {'CUDA_VISIBLE_DEVICES': 'MIG-aaaa'}),
+    (['--gpus=0-2'], {}),
+], ids=['number', 'uuid', 'mig', 'gpus'])
+def test_an_xid_of_a_gpu_that_the_job_does_not_use(job, options, env):
+    one = job('xid@3=79 mig@2=MIG-aaaa', '--max-restarts=1', *options, env=env)
+    one.told.expect('told', 1)
+    result = one.end(2)
+    assert result.rc == 7 and ': 1 bad' not in result.err
+
+
+def test_an_xid_of_a_gpu_of_which_the_job_uses_a_part(job):
+    one = job('xid@2=79 mig@2=MIG-aaaa', env={'CUDA_VISIBLE_DEVICES': 'MIG-aaaa'})
+    one.told.expect('told', 1)
+    result = one.end()
+    assert result.rc == 122 and 'GPU 2: Xid 79' in errors(result)[0]
 
 
 def test_it_stays_from_attempt_to_attempt(job):

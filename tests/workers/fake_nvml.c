@@ -9,12 +9,13 @@
  *   slow=FUNCTION                  which takes a second
  *   FUNCTION=ERROR                 what it returns
  *   name uuid version recovery ecc pending failed retired down width used power busy throttled
- *   fabric status health xid tensor
+ *   fabric status health xid tensor mig
  * as the functions below read them, which leave the caller's memory alone when they fail; used,
  * power, busy and tensor may be /PATH, a file with the number; without tensor=PERCENT a GPU counts
  * no work of its tensor units. Once all Xids are told, and somebody waits for more, that is written
- * to the FIFO $FAKE_XIDS_TOLD. $FAKE_GPU_BUSES is a list of their addresses, "0000:3b:00.0". Built
- * with OLD_DRIVER it lacks what a driver of 2021 lacked. */
+ * to the FIFO $FAKE_XIDS_TOLD, and GPUs want a reset where they need one. $FAKE_GPU_BUSES is a list
+ * of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what a driver of 2021 lacked.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,16 +29,12 @@ int nvmlDeviceGetCount_v2(unsigned *count);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret);
 int nvmlShutdown(void);
 int nvmlSystemGetDriverVersion(char *ret, unsigned size);
-struct pci_info {
-	char bus_legacy[16];
-	unsigned domain, bus, device, device_id, subsystem_id;
-	char bus_id[32];
-};
-
 int nvmlDeviceGetName(void *device, char *ret, unsigned size);
 int nvmlDeviceGetUUID(void *device, char *ret, unsigned size);
 int nvmlDeviceGetIndex(void *device, unsigned *ret);
-int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *ret);
+int nvmlDeviceGetPciInfo_v3(void *device, struct nvml_pci *ret);
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **ret);
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *part, void **ret);
 int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *values);
 int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *ret);
 int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected,
@@ -67,7 +64,8 @@ int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms);
 enum { INVALID_ARGUMENT = 2, LINKS = 18, WIDTH = 16, NOBODY = -1 };
 
 static char devices[64], events;
-static int lost[64]; /* after an Xid 79 of it */
+static char parts[64];               /* MIG devices, one of a GPU */
+static int lost[64], registered[64]; /* after an Xid 79 of it; for events */
 
 static int index_of(const void *device)
 {
@@ -228,7 +226,7 @@ int nvmlDeviceGetIndex(void *device, unsigned *ret)
 	return NVML_OK;
 }
 
-int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *ret)
+int nvmlDeviceGetPciInfo_v3(void *device, struct nvml_pci *ret)
 {
 	int gpu = index_of(device);
 	char *at = getenv("FAKE_GPU_BUSES");
@@ -236,7 +234,7 @@ int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *ret)
 
 	if (rc != NVML_OK)
 		return rc;
-	*ret = (struct pci_info){ .bus = 0x10 + (unsigned)gpu };
+	*ret = (struct nvml_pci){ .bus = 0x10 + (unsigned)gpu };
 	for (int i = 0; at && *at && i <= gpu; i++) {
 		ret->domain = (unsigned)strtoul(at, &at, 16);
 		ret->bus = (unsigned)strtoul(at + 1, &at, 16);
@@ -245,6 +243,44 @@ int nvmlDeviceGetPciInfo_v3(void *device, struct pci_info *ret)
 		at += *at == ',';
 	}
 	return NVML_OK;
+}
+
+/* mig@2=MIG-aaaa: GPU 2 has that one. */
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **ret)
+{
+	int rc = begin("nvmlDeviceGetHandleByUUID", NULL);
+
+	for (int gpu = 0; rc == NVML_OK && gpu < atoi(getenv("FAKE_GPUS")); gpu++)
+		if (is_told("mig", gpu, uuid)) {
+			*ret = &parts[gpu];
+			return NVML_OK;
+		}
+	return rc == NVML_OK ? NVML_NOT_FOUND : rc;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *part, void **ret)
+{
+	int rc = begin("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", NULL);
+
+	if (rc == NVML_OK)
+		*ret = &devices[(char *)part - parts];
+	return rc;
+}
+
+/* Whether a GPU has had an Xid after which it needs a reset. */
+static int needs_reset(int gpu)
+{
+	static const char harmless[] = " 11 13 25 31 32 43 45 63 68 69 79 80 94 154 ";
+	const char *at = getenv("FAKE_NVML"), *told_file = getenv("FAKE_XIDS_TOLD"), *xid;
+	char path[256], word[24];
+
+	(void)snprintf(path, sizeof path, "%s.past", told_file ? told_file : "");
+	while (told_file && access(path, F_OK) == 0 && (xid = next_told(&at, "xid", gpu)) != NULL) {
+		(void)snprintf(word, sizeof word, " %.*s ", (int)strcspn(xid, " "), xid);
+		if (!strstr(harmless, word))
+			return 1;
+	}
+	return 0;
 }
 
 int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *values)
@@ -257,7 +293,9 @@ int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_field *values)
 		values[i].status =
 			values[i].id == NVML_FIELD_RECOVERY_ACTION ? NVML_OK : NVML_NOT_SUPPORTED;
 		values[i].type = NVML_VALUE_UINT;
-		values[i].value.u = number("recovery", device, NVML_RECOVERY_NONE);
+		values[i].value.u = number("recovery", device,
+			needs_reset(index_of(device)) ? NVML_RECOVERY_GPU_RESET :
+							NVML_RECOVERY_NONE);
 	}
 	return NVML_OK;
 }
@@ -440,6 +478,7 @@ int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
 		return rc;
 	if (set != &events || types != NVML_EVENT_XID)
 		return INVALID_ARGUMENT;
+	registered[index_of(device)] = 1;
 	return NVML_OK;
 }
 
@@ -549,8 +588,16 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
 static void say_told(void)
 {
 	const char *path = getenv("FAKE_XIDS_TOLD");
-	FILE *to = path ? fopen(path, "w") : NULL;
+	char past[256];
+	FILE *to;
 
+	if (!path)
+		return;
+	(void)snprintf(past, sizeof past, "%s.past", path);
+	to = fopen(past, "w");
+	if (to)
+		(void)fclose(to);
+	to = fopen(path, "w");
 	if (!to)
 		return;
 	(void)fprintf(to, "0 %d told\n", (int)getpid());
@@ -568,7 +615,7 @@ int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms)
 	for (int gpu = 0; gpu < atoi(getenv("FAKE_GPUS")); gpu++)
 		for (const char *at = getenv("FAKE_NVML"), *xid;
 			(xid = next_told(&at, "xid", gpu)) != NULL;)
-			if (n++ == seen) {
+			if (registered[gpu] && n++ == seen) {
 				seen++;
 				lost[gpu] |= strtoull(xid, NULL, 10) == 79;
 				*ret = (struct nvml_event){ &devices[gpu], NVML_EVENT_XID,

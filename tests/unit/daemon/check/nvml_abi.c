@@ -21,6 +21,7 @@
 SAME(NVML_OK, NVML_SUCCESS);
 SAME(NVML_NOT_SUPPORTED, NVML_ERROR_NOT_SUPPORTED);
 SAME(NVML_NO_PERMISSION, NVML_ERROR_NO_PERMISSION);
+SAME(NVML_NOT_FOUND, NVML_ERROR_NOT_FOUND);
 SAME(NVML_INSUFFICIENT_SIZE, NVML_ERROR_INSUFFICIENT_SIZE);
 SAME(NVML_DRIVER_NOT_LOADED, NVML_ERROR_DRIVER_NOT_LOADED);
 SAME(NVML_TIMEOUT, NVML_ERROR_TIMEOUT);
@@ -71,6 +72,11 @@ SAME_MEMBER(struct nvml_fabric, clique, nvmlGpuFabricInfo_v2_t, cliqueId);
 SAME_MEMBER(struct nvml_fabric, state, nvmlGpuFabricInfo_v2_t, state);
 SAME_MEMBER(struct nvml_fabric, health_mask, nvmlGpuFabricInfo_v2_t, healthMask);
 
+SAME_SIZE(struct nvml_pci, nvmlPciInfo_t);
+SAME_MEMBER(struct nvml_pci, domain, nvmlPciInfo_t, domain);
+SAME_MEMBER(struct nvml_pci, bus, nvmlPciInfo_t, bus);
+SAME_MEMBER(struct nvml_pci, device, nvmlPciInfo_t, device);
+
 SAME_SIZE(struct nvml_field, nvmlFieldValue_t);
 SAME_MEMBER(struct nvml_field, id, nvmlFieldValue_t, fieldId);
 SAME_MEMBER(struct nvml_field, type, nvmlFieldValue_t, valueType);
@@ -113,6 +119,9 @@ IS_THERE(nvmlDeviceGetHandleByIndex_v2);
 IS_THERE(nvmlSystemGetDriverVersion);
 IS_THERE(nvmlDeviceGetName);
 IS_THERE(nvmlDeviceGetUUID);
+IS_THERE(nvmlDeviceGetPciInfo_v3);
+IS_THERE(nvmlDeviceGetHandleByUUID);
+IS_THERE(nvmlDeviceGetDeviceHandleFromMigDeviceHandle);
 IS_THERE(nvmlDeviceGetFieldValues);
 IS_THERE(nvmlDeviceGetTotalEccErrors);
 IS_THERE(nvmlDeviceGetRemappedRows);
