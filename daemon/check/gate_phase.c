@@ -62,7 +62,13 @@ static void say_held(
 	char command[16] = "";
 	unsigned pid = 0;
 
-	(void)gpu_processes(gpu, &pid, command);
+	if (gpu_processes(gpu, &pid, command) == 0 && gpu_is_numa(gpu)) {
+		findings_add(ret, HEALTH_UNKNOWN, "gpu_held", gpu->subject,
+			"%s of its memory are in use, which may be the operating system's: the GPU is a "
+			"NUMA node, and no process that uses it is seen",
+			num_size((used - level) & ~(uint64_t)0xfffff).text);
+		return;
+	}
 	findings_add(ret, HEALTH_BAD, "gpu_held", gpu->subject,
 		"%s of its memory are still in use after %s s, %s before the job's first attempt",
 		num_size((used - level) & ~(uint64_t)0xfffff).text, num_seconds(g->wait_ms).text,
@@ -85,6 +91,15 @@ static bool is_judged(const struct gate *g, struct gpu *gpu, unsigned number)
 	return gpu_shown(g->quick.visible, &listed, &gpu->part) > 0 && !gpu->part;
 }
 
+/* Whether what is in use may go away. A NUMA node's memory stays the operating system's. */
+static bool may_go(struct gpu *gpu)
+{
+	char command[16];
+	unsigned pid;
+
+	return gpu_processes(gpu, &pid, command) > 0 || !gpu_is_numa(gpu);
+}
+
 static void look_gpu(const struct gate *g, struct gpu *gpu, unsigned number, int64_t until_ms)
 {
 	struct findings *ret = &gpu->answer->findings;
@@ -102,7 +117,7 @@ static void look_gpu(const struct gate *g, struct gpu *gpu, unsigned number, int
 	task_step(gpu->answer, "nvmlDeviceGetMemoryInfo");
 	do
 		rc = gpu_memory_used(&gpu->nvml, gpu->device, &used);
-	while (rc == NVML_OK && used > most && may_wait(until_ms));
+	while (rc == NVML_OK && used > most && may_go(gpu) && may_wait(until_ms));
 	if (rc != NVML_OK && rc != NVML_NOT_SUPPORTED)
 		findings_add(ret, nvml_is_bad(rc) ? HEALTH_BAD : HEALTH_UNKNOWN, "gpu_held",
 			gpu->subject, "%s: %s", gpu->answer->step, nvml_words(rc));

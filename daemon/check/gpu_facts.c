@@ -312,6 +312,16 @@ static bool say_processes(struct gpu *g, const char *check)
 	return count > 0;
 }
 
+bool gpu_is_numa(struct gpu *g)
+{
+	unsigned node;
+
+	if (gpu_model_is_numa(g->name))
+		return true;
+	task_step(g->answer, "nvmlDeviceGetNumaNodeId");
+	return g->nvml.numa_node && g->nvml.numa_node(g->device, &node) == NVML_OK;
+}
+
 int gpu_memory_used(const struct nvml_api *nvml, void *device, uint64_t *ret)
 {
 	struct nvml_memory_v2 v2 = { .version = NVML_MEMORY_VERSION };
@@ -349,6 +359,11 @@ static void look_use(struct gpu *g, const char *check)
 		SAY(g, HEALTH_UNKNOWN, check, "this GPU does not tell");
 	else if (rc != NVML_OK)
 		say_failed(g, check, rc);
+	else if (used > most && gpu_is_numa(g))
+		SAY(g, HEALTH_UNKNOWN, check,
+			"%s of its memory are in use, which may be the operating system's: the GPU is a "
+			"NUMA node",
+			num_size(used & ~(uint64_t)0xfffff).text);
 	else if (used > most)
 		SAY(g, HEALTH_BAD, check, "%s of its memory are held, by whom can't be seen",
 			num_size(used & ~(uint64_t)0xfffff).text);

@@ -37,6 +37,10 @@ void gpu_facts(struct gpu *g);
  * where this namespace has no such process. */
 unsigned gpu_processes(struct gpu *g, unsigned *ret_pid, char ret_command[16]);
 
+/* Whether the GPU is a NUMA node. Its memory is the operating system's then, which keeps pages of
+ * processes that have ended, and may use it itself: only a process shows that it is held. */
+bool gpu_is_numa(struct gpu *g);
+
 /* Memory in use, in bytes. An enum nvml_return. */
 int gpu_memory_used(const struct nvml_api *nvml, void *device, uint64_t *ret);
 

@@ -34,3 +34,13 @@ unsigned gpu_model_nvlinks(const char *name)
 			return models[i].nvlinks;
 	return 0;
 }
+
+bool gpu_model_is_numa(const char *name)
+{
+	static const char *const numa[] = { "GH200", "GB200", "GB300" };
+
+	for (size_t i = 0; i < sizeof numa / sizeof *numa; i++)
+		if (words_have(name, numa[i]))
+			return true;
+	return false;
+}

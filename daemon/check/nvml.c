@@ -33,6 +33,7 @@ static const struct dlib_symbol optional[] = {
 	{ "nvmlDeviceGetMaxPcieLinkWidth", AT(pcie_width_max) },
 	{ "nvmlDeviceGetMemoryInfo", AT(memory) },
 	{ "nvmlDeviceGetMemoryInfo_v2", AT(memory_v2) },
+	{ "nvmlDeviceGetNumaNodeId", AT(numa_node) },
 	{ "nvmlDeviceGetComputeRunningProcesses_v3", AT(processes) },
 	{ "nvmlDeviceGetPowerUsage", AT(power) },
 	{ "nvmlDeviceGetUtilizationRates", AT(utilization) },

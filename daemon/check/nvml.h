@@ -183,6 +183,7 @@ struct nvml_api {
 	int (*pcie_width_max)(void *device, unsigned *ret);
 	int (*memory)(void *device, struct nvml_memory *ret);
 	int (*memory_v2)(void *device, struct nvml_memory_v2 *ret);
+	int (*numa_node)(void *device, unsigned *ret); /* where GPUs are NUMA nodes */
 	int (*processes)(void *device, unsigned *count, struct nvml_process *ret);
 	int (*power)(void *device, unsigned *ret_mw);
 	int (*utilization)(void *device, struct nvml_utilization *ret);

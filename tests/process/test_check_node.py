@@ -159,6 +159,17 @@ def test_one_of_another_pid_namespace_has_no_name(check):
     assert found.bad() == {('gpu_use', 'GPU 0'): 'process 4194000 and others use it already'}
 
 
+@pytest.mark.parametrize('numa', ['numa@2=4', 'name@2=NVIDIA_GH200_480GB'])
+def test_memory_of_a_gpu_that_is_a_numa_node(check, numa):
+    """It is the operating system's; a process shows that it is held."""
+    faults = f'{numa} used@2=21474836480'
+    found = check(env=faked(faults))
+    assert found.bad() == {} and found.of('gpu_use', 'GPU 2') == (
+        'unknown', '20 GiB of its memory are in use, which may be the operating system\'s: the GPU is a NUMA node')
+    faults = faults.replace('@2', '@0')
+    assert check(env=faked(faults, FAKE_GPU_USE=f'{os.getpid()}:1000000')).bad().keys() == {('gpu_use', 'GPU 0')}
+
+
 UNKNOWN = [
     ('nvmlDeviceGetFieldValues@2=3', 'gpu_recovery',
      'the driver does not tell: it has to be 570 or newer'),

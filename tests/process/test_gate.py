@@ -109,6 +109,23 @@ def test_the_process_that_holds_it_is_named(job):
     assert f'; process {os.getpid()} (' in errors(result)[0]
 
 
+@pytest.mark.parametrize('held', [False, True])
+def test_memory_of_a_gpu_that_is_a_numa_node(job, held):
+    """The operating system may have it: unknown, and nothing to wait for, unless a process is seen."""
+    env = {'FAKE_GPU_USE': f'{os.getpid()}:7'} if held else {}
+    one = job(1, f'--restart-gate-timeout={0.5 if held else 600}', '--max-restarts=1',
+              faults=f'used@0={20 * GB} numa=3', env=env)
+    one.fail()
+    if held:
+        [result] = one.end()
+        assert result.rc == 122 and 'GPU 0: 18.626 GiB of its memory are still in use' in errors(result)[0]
+        return
+    one.ready.expect('ready', 1)
+    one.fail()
+    [result] = one.end()
+    assert result.rc == 7 and 'none is bad; unknown: ' in result.err and 'the GPU is a NUMA node' in result.err
+
+
 def test_what_was_in_use_before_the_first_attempt_may_stay(job, place):
     told = place.fifo('told')
     one = job(1, '--restart-gate-timeout=0.5', '--preflight=quick', '--max-restarts=1',

@@ -9,7 +9,7 @@
  *   slow=FUNCTION                  which takes a second
  *   FUNCTION=ERROR                 what it returns
  *   name uuid version recovery ecc pending failed retired down width used power busy throttled
- *   fabric status health xid tensor mig
+ *   fabric status health xid tensor mig numa
  * as the functions below read them, which leave the caller's memory alone when they fail; used,
  * power, busy and tensor may be /PATH, a file with the number; without tensor=PERCENT a GPU counts
  * no work of its tensor units. Once all Xids are told, and somebody waits for more, that is written
@@ -46,6 +46,7 @@ int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *ret);
 int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret);
 int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret);
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret);
+int nvmlDeviceGetNumaNodeId(void *device, unsigned *ret);
 int nvmlDeviceGetComputeRunningProcesses_v3(
 	void *device, unsigned *count, struct nvml_process *ret);
 int nvmlDeviceGetPowerUsage(void *device, unsigned *ret);
@@ -549,6 +550,17 @@ int nvmlDeviceGetGpuFabricInfoV(void *device, struct nvml_fabric *ret)
 	ret->status = (int)number("status", device, NVML_OK);
 	ret->health_mask = number("health", device, 0);
 	return NVML_OK;
+}
+
+int nvmlDeviceGetNumaNodeId(void *device, unsigned *ret)
+{
+	int rc = begin("nvmlDeviceGetNumaNodeId", device);
+
+	if (rc == NVML_OK && !told("numa", index_of(device)))
+		rc = NVML_NOT_SUPPORTED;
+	if (rc == NVML_OK)
+		*ret = number("numa", device, 0);
+	return rc;
 }
 
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret)

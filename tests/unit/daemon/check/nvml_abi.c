@@ -132,6 +132,7 @@ IS_THERE(nvmlDeviceGetCurrPcieLinkWidth);
 IS_THERE(nvmlDeviceGetMaxPcieLinkWidth);
 IS_THERE(nvmlDeviceGetMemoryInfo);
 IS_THERE(nvmlDeviceGetMemoryInfo_v2);
+IS_THERE(nvmlDeviceGetNumaNodeId);
 IS_THERE(nvmlDeviceGetComputeRunningProcesses_v3);
 IS_THERE(nvmlEventSetCreate);
 IS_THERE(nvmlDeviceRegisterEvents);

@@ -32,10 +32,28 @@ static void test_nvlinks(void **state)
 	assert_int_equal(gpu_model_nvlinks(row->name), row->nvlinks);
 }
 
+static const struct numa_row {
+	const char *says, *name;
+	bool numa;
+} numa[] = {
+	{ "a Grace Hopper", "NVIDIA GH200 480GB", true },
+	{ "a Grace Blackwell", "NVIDIA GB200", true },
+	{ "its successor", "NVIDIA GB300", true },
+	{ "a GPU on a PCIe bus", "NVIDIA H200", false },
+};
+
+static void test_numa(void **state)
+{
+	const struct numa_row *row = *state;
+
+	assert_int_equal(gpu_model_is_numa(row->name), row->numa);
+}
+
 TESTS(gpu_models)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_nvlinks, rows);
+	SUITE_ROWS(&s, test_numa, numa);
 	return suite_run(&s);
 }
