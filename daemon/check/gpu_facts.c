@@ -199,6 +199,27 @@ static void look_nvlink(struct gpu *g, const char *check)
 		SAY(g, HEALTH_GOOD, check, "%u links are up", l.up);
 }
 
+/* NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*: 0: the GPU doesn't tell, 1: it is right.
+ */
+static const char *fabric_config_fault(unsigned mask)
+{
+	static const char *const faults[] = {
+		[2] = "its fabric is not configured right: the system's GUID",
+		[3] = "its fabric is not configured right: the serial number of its chassis",
+		[4] = "its fabric is not configured right: it is in no partition",
+		[5] = "its fabric is not configured right: too few NVLinks",
+		[6] = "its fabric is not configured right: the GPU's firmware does not go with it",
+		[7] = "its fabric is not configured right: the GPU's place",
+		[8] = "its fabric is not configured right: the GPU's state",
+	};
+	unsigned config = mask >> NVML_FABRIC_CONFIG_SHIFT & NVML_FABRIC_CONFIG_BITS;
+
+	if (config <= NVML_FABRIC_CONFIG_RIGHT)
+		return NULL;
+	return config < sizeof faults / sizeof *faults ? faults[config] :
+							 "its fabric is not configured right";
+}
+
 /* What is wrong by the mask; NULL: nothing. */
 static const char *fabric_fault(unsigned mask)
 {
@@ -215,7 +236,7 @@ static const char *fabric_fault(unsigned mask)
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
 		if ((mask >> faults[i].shift & NVML_FABRIC_BITS) == NVML_FABRIC_TRUE)
 			return faults[i].words;
-	return NULL;
+	return fabric_config_fault(mask);
 }
 
 static void look_fabric(struct gpu *g, const char *check)
@@ -244,7 +265,17 @@ static void look_fabric(struct gpu *g, const char *check)
 		SAY(g, HEALTH_GOOD, check, "joined");
 }
 
-/* The generation falls where a GPU is idle; the width never does. */
+/* Whether it works right now: a link that an idle GPU has narrowed is wide again then. */
+static bool is_busy(struct gpu *g)
+{
+	struct nvml_utilization busy;
+
+	task_step(g->answer, "nvmlDeviceGetUtilizationRates");
+	return g->nvml.utilization && g->nvml.utilization(g->device, &busy) == NVML_OK &&
+		busy.gpu > 0;
+}
+
+/* Both generation and width may fall where a GPU is idle. */
 static void look_pcie(struct gpu *g, const char *check)
 {
 	const struct value *given =
@@ -259,7 +290,11 @@ static void look_pcie(struct gpu *g, const char *check)
 	if (rc == NVML_OK)
 		rc = g->nvml.pcie_width_max(g->device, &most);
 	want = given->text ? (unsigned)given->number : most;
-	if (rc == NVML_NOT_SUPPORTED || (rc == NVML_OK && width == 0))
+	if (rc == NVML_OK && width > 0 && width < want && !given->text && !is_busy(g))
+		SAY(g, HEALTH_UNKNOWN, check,
+			"x%u of x%u, which an idle GPU may fall to: pcie-width says what it has to be",
+			width, want);
+	else if (rc == NVML_NOT_SUPPORTED || (rc == NVML_OK && width == 0))
 		SAY(g, HEALTH_UNKNOWN, check, "this GPU, or the virtual machine, does not tell");
 	else if (rc != NVML_OK)
 		say_failed(g, check, rc);

@@ -125,6 +125,13 @@ FAULTS = [
     ('health@2=0x1', 'gpu_fabric', 'its bandwidth is degraded'),
     ('health@2=0x2a', 'gpu_fabric', None),  # 2: explicitly not so
     ('health@2=0x1a', 'gpu_fabric', 'a route is unhealthy'),
+    ('health@2=0x100', 'gpu_fabric', None),  # 1: it is configured right
+    ('health@2=0x200', 'gpu_fabric', 'its fabric is not configured right: the system\'s GUID'),
+    ('health@2=0x3aa', 'gpu_fabric', 'its fabric is not configured right: the serial number of its chassis'),
+    ('health@2=0x400', 'gpu_fabric', 'its fabric is not configured right: it is in no partition'),
+    ('health@2=0x500', 'gpu_fabric', 'its fabric is not configured right: too few NVLinks'),
+    ('health@2=0x800', 'gpu_fabric', 'its fabric is not configured right: the GPU\'s state'),
+    ('health@2=0x900', 'gpu_fabric', 'its fabric is not configured right'),
     ('width@2=8', 'gpu_pcie', 'x8 of x16'),
     ('used@2=3221225472', 'gpu_use', '3 GiB of its memory are held, by whom can\'t be seen'),
     ('nvmlDeviceGetTotalEccErrors@2=15', 'gpu_ecc',
@@ -178,6 +185,8 @@ UNKNOWN = [
      'nvmlDeviceGetTotalEccErrors: an error inside the driver'),
     ('nvmlDeviceGetCurrPcieLinkWidth@2=3', 'gpu_pcie',
      'this GPU, or the virtual machine, does not tell'),
+    ('width@2=8 busy@2=0', 'gpu_pcie',
+     'x8 of x16, which an idle GPU may fall to: pcie-width says what it has to be'),
     ('nvmlDeviceGetHandleByIndex@2=4', 'gpu_driver',
      'nvmlDeviceGetHandleByIndex: no permission'),
     ('crash@2=nvmlDeviceGetNvLinkState', 'gpu_driver',
@@ -341,6 +350,12 @@ def test_limits_by_model(check, place):
         ('nvlink', 'GPU 1'): '16 of 18 links are up; down: 0,1'}
     found = check('--config=job.ini', env=faked('ecc@1=3 name=NVIDIA_A100_80GB_PCIe links=0'))
     assert found.bad() == {('gpu_ecc', 'GPU 1'): '3 uncorrectable errors since the driver was loaded'}
+
+
+def test_the_width_of_an_idle_gpu(check, place):
+    """Whoever says what it has to be means it."""
+    place.write('job.ini', '[check]\npcie-width = 16\n')
+    assert check('--config=job.ini', env=faked('width@2=8 busy=0')).bad() == {('gpu_pcie', 'GPU 2'): 'x8 of x16'}
 
 
 def test_links_of_a_model_that_is_not_known(check):
