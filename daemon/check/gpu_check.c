@@ -12,6 +12,7 @@
 #include "daemon/check/gpu_facts.h"
 #include "daemon/check/gpu_shown.h"
 #include "daemon/check/node_check.h"
+#include "daemon/check/nvidia_bus.h"
 #include "daemon/check/quick_input.h"
 #include "daemon/check/task.h"
 #include "daemon/check/xid_check.h"
@@ -21,8 +22,9 @@ enum { GPUS_MAX = 64 };
 
 /* What the driver's task finds. */
 struct driver {
-	unsigned present; /* GPUs of this node */
+	unsigned present; /* GPUs of this node, by NVML */
 	bool answered;
+	struct nvidia_bus bus;
 };
 
 /* What a GPU's does. */
@@ -42,49 +44,73 @@ static const char gpu_driver[] = "gpu_driver";
 
 /* --- in the children --- */
 
-/* Loads NVML and begins. False: the finding is added, if `told`, which one of all the children is.
- */
-static bool begin(struct task_answer *a, struct nvml_api *ret, bool told)
+/* NVML sees no GPU: of those on the bus that are this machine's to use, and that have device files
+ * here, it would. Where there is none nothing was checked, and nothing is said. */
+static void say_none_seen(
+	const struct quick_input *in, struct task_answer *a, const char *why, bool asked)
 {
-	struct findings *f = &a->findings;
-	struct failure why = { 0 };
+	struct driver *d = (struct driver *)a->more;
+	unsigned usable, there = d->bus.present;
+
+	d->answered = true;
+	task_step(a, "opening the GPUs' device files");
+	usable = asked && there > 0 ? nvidia_bus_usable(in->sys_root, &d->bus) : 0;
+	if (usable > 0)
+		findings_add(&a->findings, HEALTH_BAD, gpu_driver, "",
+			"%s, but %u of NVIDIA's GPUs %s its driver, and their device files are here",
+			why, usable, usable == 1 ? "has" : "have");
+	else if (there > 0)
+		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_driver, "",
+			"%s; %u of NVIDIA's GPUs %s on the PCI bus, but not for this node's or container's "
+			"programs",
+			why, there, there == 1 ? "is" : "are");
+}
+
+/* Loads NVML and begins. An enum nvml_return; negative errno: it can't be loaded. */
+static int begin(struct task_answer *a, struct nvml_api *ret, struct failure *why)
+{
 	int rc;
 
 	task_step(a, "loading NVML");
-	rc = nvml_load(ret, &why);
-	if (rc == -ELIBACC && told)
-		findings_add(f, HEALTH_GOOD, gpu_driver, "", "there is no NVIDIA driver here");
-	else if (rc < 0 && told)
-		findings_add(f, HEALTH_UNKNOWN, gpu_driver, "", "%s", why.text);
+	rc = nvml_load(ret, why);
 	if (rc < 0)
-		return false;
+		return rc;
 	task_step(a, "nvmlInit");
-	rc = ret->init();
-	if (rc == NVML_OK || !told)
-		return rc == NVML_OK;
-	if (rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND)
-		findings_add(f, HEALTH_GOOD, gpu_driver, "", "%s", nvml_words(rc));
-	else
-		findings_add(f,
+	return ret->init();
+}
+
+/* False: the finding is added. */
+static bool begin_driver(const struct quick_input *in, struct task_answer *a, struct nvml_api *ret)
+{
+	struct failure why = { 0 };
+	int rc = begin(a, ret, &why);
+
+	if (rc == -ELIBACC)
+		say_none_seen(in, a, "NVML's library is not here", false);
+	else if (rc < 0)
+		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_driver, "", "%s", why.text);
+	else if (rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND)
+		say_none_seen(in, a, nvml_words(rc), true);
+	else if (rc != NVML_OK)
+		findings_add(&a->findings,
 			nvml_is_bad(rc) || rc == NVML_UNKNOWN_ERROR ? HEALTH_BAD : HEALTH_UNKNOWN,
 			gpu_driver, "", "nvmlInit: %s", nvml_words(rc));
-	return false;
+	return rc == NVML_OK;
 }
 
 static void ask_driver(const struct task *t, struct task_answer *a)
 {
+	const struct quick_input *in = t->owner;
 	struct driver *d = (struct driver *)a->more;
 	struct findings *f = &a->findings;
 	char version[NVML_VERSION_SIZE] = "";
 	struct nvml_api nvml;
 	int rc;
 
-	(void)t;
-	if (!begin(a, &nvml, true)) {
-		/* where nothing is wrong there is nothing */
-		d->answered = f->count == 1 && f->at[0].health == HEALTH_GOOD;
+	task_step(a, "the PCI bus");
+	nvidia_bus_look(in->sys_root, &d->bus);
+	if (!begin_driver(in, a, &nvml))
 		return;
-	}
 	task_step(a, "nvmlDeviceGetCount");
 	rc = nvml.device_count(&d->present);
 	if (rc != NVML_OK) {
@@ -92,7 +118,10 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 			f, HEALTH_BAD, gpu_driver, "", "nvmlDeviceGetCount: %s", nvml_words(rc));
 		return;
 	}
-	findings_add(f, HEALTH_GOOD, gpu_driver, "", "it answers");
+	if (d->present == 0)
+		say_none_seen(in, a, "NVML shows no GPU", true);
+	else
+		findings_add(f, HEALTH_GOOD, gpu_driver, "", "it answers");
 	task_step(a, "nvmlSystemGetDriverVersion");
 	if (nvml.driver_version && nvml.driver_version(version, sizeof version) == NVML_OK)
 		findings_add(f, HEALTH_GOOD, "driver_version", "", "%s", version);
@@ -127,6 +156,7 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 {
 	struct gpu_identity *id = (struct gpu_identity *)a->more;
 	struct gpu g = { .in = t->owner, .answer = a };
+	struct failure why = { 0 };
 	int rc;
 
 	memcpy(g.subject, t->subject, sizeof g.subject);
@@ -134,7 +164,7 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 	id->lost = true;
 	id->shown = gpu_shown(g.in->visible,
 		&(struct gpu_listed){ NULL, NULL, t->number, t->count, id->uuid }, &g.part);
-	if (!begin(a, &g.nvml, false)) {
+	if (begin(a, &g.nvml, &why) != NVML_OK) {
 		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_driver, t->subject,
 			"NVML, which just answered, does not begin once more");
 		return;
@@ -267,6 +297,15 @@ static void check_uuids(const struct quick_input *in, const struct tasks *all, s
 		findings_add(ret, HEALTH_GOOD, "gpu_uuid", "", "all that were named are here");
 }
 
+/* GPUs that a virtual machine or another driver has are no one's loss here. */
+static unsigned count_missing(const struct quick_input *in, const struct driver *d)
+{
+	unsigned there = d->bus.bound + d->bus.idle;
+
+	return in->visible || in->gpus_given || d->present >= there ? 0 : there - d->present;
+}
+
+/* Where nothing is here, and nothing was to be, nothing is said. */
 static void check_count(const struct quick_input *in, const struct driver *d, struct findings *ret)
 {
 	unsigned there = devices_visible(in->visible, d->present);
@@ -278,12 +317,18 @@ static void check_count(const struct quick_input *in, const struct driver *d, st
 	else if (in->gpus_given && there != in->gpus)
 		findings_add(ret, HEALTH_BAD, "gpu_count", "", "%u GPU%s%s: there have to be %u",
 			there, s, here, in->gpus);
-	else if (there == 0)
-		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "none here");
-	else
+	else if (there == 0 && in->gpus_given)
+		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "none, as it has to be");
+	else if (there == 0 && d->present == 0 && d->bus.present > 0)
+		findings_add(ret, HEALTH_UNKNOWN, "gpu_count", "",
+			"none here, and %u on the PCI bus", d->bus.present);
+	else if (there > 0 && count_missing(in, d) > 0)
+		findings_add(ret, HEALTH_UNKNOWN, "gpu_count", "",
+			"%u GPU%s: NVML does not show %u more that %s on the PCI bus", there, s,
+			count_missing(in, d), count_missing(in, d) == 1 ? "is" : "are");
+	else if (there > 0)
 		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "%u GPU%s%s", there, s, here);
 }
-
 /* What the check of Xids has to know of the GPUs. */
 static void sum_up_xids(const struct quick_input *in, const struct driver *d,
 	const struct tasks *all, struct findings *ret)

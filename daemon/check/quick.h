@@ -2,7 +2,7 @@
  * costs a job anything. What can't be looked at is unknown, and never bad.
  *
  * The checks, by the names in the findings:
- *   gpu_driver      the driver answers within DRIVER_LIMIT_MS, each GPU does
+ *   gpu_driver      the driver answers, each GPU does, and NVML shows what the PCI bus has
  *   driver_version  its text is the version alone, for nodes to be compared by
  *   gpu_count, gpu_uuid, gpu_model      what there is, held against what was expected
  *   gpu_recovery, gpu_ecc, gpu_remap, nvlink, gpu_fabric, gpu_pcie, gpu_use      of each GPU

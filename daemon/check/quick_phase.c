@@ -77,12 +77,24 @@ struct judging {
 	struct findings found;    /* the node's that is looked at */
 };
 
-/* Its number alone, of "8 GPUs (0-7)" and the like. */
+static bool is_count(const char *text)
+{
+	return (*text >= '0' && *text <= '9') || strncmp(text, "none ", 5) == 0;
+}
+
+/* Its number alone, of "8 GPUs (0-7)" and the like. Nothing is said of GPUs where none is, and
+ * fewer than the bus has are unknown. f NULL: there is no finding. */
 static char *value_of(const struct finding *f, size_t what)
 {
-	size_t len = strnlen(f->text, sizeof f->text);
+	bool counts = strcmp(alike[what], "gpu_count") == 0;
+	size_t len = f ? strnlen(f->text, sizeof f->text) : 0;
 
-	if (strcmp(alike[what], "gpu_count") == 0)
+	if (counts && !f)
+		return strdup("none");
+	if (!f || (f->health != HEALTH_GOOD && (!counts || !is_count(f->text))))
+		return NULL;
+
+	if (counts)
 		len = strcspn(f->text, " ");
 	return strndup(f->text, len);
 }
@@ -95,8 +107,7 @@ static void take_findings(struct judging *j, unsigned node)
 	for (size_t k = 0; k < ALIKE; k++) {
 		const struct finding *f = findings_find(&j->found, alike[k], "");
 
-		if (f && f->health == HEALTH_GOOD)
-			j->values[k][node] = value_of(f, k);
+		j->values[k][node] = value_of(f, k);
 	}
 }
 

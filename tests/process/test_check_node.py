@@ -54,13 +54,81 @@ def check(launch):
 
 # --- this machine ---
 
-def test_a_node_without_gpus_is_not_bad_for_that(check):
-    found = check(env={'LD_LIBRARY_PATH': '/nonexistent'})
-    if found.of('gpu_driver')[1] != 'there is no NVIDIA driver here':
+def on_bus(drivers, nodes=0):
+    """What to put before a launcher, for a machine whose PCI bus has a GPU of NVIDIA's for each driver (-: none), and
+    so many device files."""
+    script = r'''
+    mount -t tmpfs none /sys/bus/pci/devices
+    n=0
+    for driver in $1; do
+        n=$((n + 1)); at=/sys/bus/pci/devices/0000:1$n:00.0; mkdir $at
+        echo 0x10de >$at/vendor; echo 0x030200 >$at/class
+        [ $driver = - ] || ln -s ../../drivers/$driver $at/driver
+    done
+    mount -t tmpfs none /mnt
+    for one in null zero full random urandom tty kmsg shm pts; do
+        if [ -d /dev/$one ]; then mkdir /mnt/$one; elif [ -e /dev/$one ]; then : >/mnt/$one; else continue; fi
+        mount --rbind /dev/$one /mnt/$one
+    done
+    ln -s /proc/self/fd /mnt/fd
+    for ((gpu = 0; gpu < $2; gpu++)); do : >/mnt/nvidia$gpu; done
+    mount --rbind /mnt /dev
+    shift 2
+    exec "$@"'''
+    return [*OWN_MOUNTS, 'bash', '-ec', script, 'bash', ' '.join(drivers), str(nodes)]
+
+
+needs_bus = pytest.mark.skipif(not os.path.isdir('/sys/bus/pci/devices'), reason='no PCI bus here')
+NO_NVML = {'LD_LIBRARY_PATH': '/nonexistent'}
+
+
+@needs_mounts
+@needs_bus
+@pytest.mark.parametrize('env', [NO_NVML, faked(gpus=-1), faked(gpus=0), faked('nvmlInit=28')],
+                         ids=['no library', 'no driver', 'no GPU', 'not found'])
+def test_a_node_without_gpus_is_not_bad_for_that(check, env):
+    """Nor good."""
+    found = check(env=env, wrap=on_bus([]))
+    if env is NO_NVML and ('gpu_driver', '') in found.at:
         pytest.skip('NVML is installed here')
-    assert found.of('gpu_count') == ('good', 'none here')
-    assert not [check for check, _ in found.at if check in OF_A_GPU | {'gpu_xid', 'gpu_model'}]
+    assert found.bad() == {}
+    assert not [check for check, _ in found.at if check.startswith('gpu_')]
     assert {'infiniband', 'shm', 'memlock', 'disk', 'clock'} <= {check for check, _ in found.at}
+    assert check('--check-gpus=0', env=env, wrap=on_bus([])).of('gpu_count') == ('good', 'none, as it has to be')
+
+
+@needs_mounts
+@needs_bus
+@pytest.mark.parametrize('env, why', [
+    (faked(gpus=-1), 'the driver is not loaded'), (faked('nvmlInit=28'), 'there is no GPU'),
+    (faked(gpus=0), 'NVML shows no GPU')], ids=['no driver', 'not found', 'no GPU'])
+def test_a_driver_that_does_not_work(check, env, why):
+    found = check(env=env, wrap=on_bus(['nvidia', 'nvidia'], 2))
+    assert found.bad() == {('gpu_driver', ''): f'{why}, but 2 of NVIDIA\'s GPUs have its driver, and their device files '
+                           'are here'}
+    assert found.of('gpu_count') == ('unknown', 'none here, and 2 on the PCI bus')
+
+
+@needs_mounts
+@needs_bus
+@pytest.mark.parametrize('drivers, nodes', [(['nvidia'], 0), (['vfio-pci'], 1), (['-'], 0)],
+                         ids=['container', 'virtual machine', 'no driver'])
+def test_gpus_that_are_not_for_this_node(check, drivers, nodes):
+    for env in (NO_NVML, faked(gpus=-1)):
+        found = check(env=env, wrap=on_bus(drivers, nodes))
+        assert found.bad() == {} and found.of('gpu_driver')[0] == 'unknown'
+        assert found.of('gpu_count') == ('unknown', 'none here, and 1 on the PCI bus')
+
+
+@needs_mounts
+@needs_bus
+def test_fewer_gpus_than_the_bus_has(check):
+    wrap = on_bus(['nvidia'] * 4 + ['vfio-pci'], 4)
+    found = check(env=faked(gpus=3), wrap=wrap)
+    assert found.bad() == {} and found.of('gpu_count') == (
+        'unknown', '3 GPUs: NVML does not show 1 more that is on the PCI bus')
+    assert check('--check-gpus=3', env=faked(gpus=3), wrap=wrap).of('gpu_count') == ('good', '3 GPUs')
+    assert check(env=faked(), wrap=wrap).of('gpu_count') == ('good', '4 GPUs')
 
 
 @pytest.mark.parametrize('gpus', ['-1', '0'])
