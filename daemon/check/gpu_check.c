@@ -98,6 +98,18 @@ static bool begin_driver(const struct quick_input *in, struct task_answer *a, st
 	return rc == NVML_OK;
 }
 
+/* A GPU that nothing holds open (nvidia-persistenced) sleeps, and the driver wakes one after the
+ * other: the children that ask would wait for one another, and those who come last too long. */
+static void wake_gpus(const struct nvml_api *nvml, unsigned count, struct task_answer *a)
+{
+	for (unsigned i = 0; i < count; i++) {
+		void *device;
+
+		task_step(a, "nvmlDeviceGetHandleByIndex of GPU %u", i);
+		(void)nvml->device(i, &device); /* what it says, the GPU's own child will */
+	}
+}
+
 static void ask_driver(const struct task *t, struct task_answer *a)
 {
 	const struct quick_input *in = t->owner;
@@ -118,16 +130,17 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 			f, HEALTH_BAD, gpu_driver, "", "nvmlDeviceGetCount: %s", nvml_words(rc));
 		return;
 	}
-	if (d->present == 0)
-		say_none_seen(in, a, "NVML shows no GPU", true);
-	else
-		findings_add(f, HEALTH_GOOD, gpu_driver, "", "it answers");
 	task_step(a, "nvmlSystemGetDriverVersion");
 	if (nvml.driver_version && nvml.driver_version(version, sizeof version) == NVML_OK)
 		findings_add(f, HEALTH_GOOD, "driver_version", "", "%s", version);
 	d->answered = true;
-	task_step(a, "nvmlShutdown");
-	(void)nvml.shutdown();
+	if (d->present == 0) {
+		say_none_seen(in, a, "NVML shows no GPU", true);
+		return;
+	}
+	wake_gpus(&nvml, d->present, a);
+	findings_add(f, HEALTH_GOOD, gpu_driver, "", "it answers");
+	task_ready(a);
 }
 
 /* Its place on the bus, and which GPU of the job's it is. */
@@ -203,8 +216,7 @@ static void add_gpus(struct tasks *all, const struct task *driver)
 			.number = i,
 			.count = d->present,
 			.check = gpu_driver,
-			.limit_ms = DRIVER_LIMIT_MS,
-			.asks = true,
+			.limit_ms = GPU_LIMIT_MS,
 		};
 
 		(void)snprintf(t.subject, sizeof t.subject, "GPU %u", i);
@@ -221,7 +233,6 @@ void gpu_check_add(const struct quick_input *in, struct tasks *all)
 		.owner = in,
 		.check = gpu_driver,
 		.limit_ms = DRIVER_LIMIT_MS,
-		.asks = true,
 	};
 
 	tasks_add(all, &t);

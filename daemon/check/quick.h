@@ -18,7 +18,7 @@ struct findings;
 
 /* How long quick_check() takes at most, well under a second on a good node: the driver and then a
  * GPU may each need all of their time, and be killed. A command has its own time besides. */
-enum { QUICK_LIMIT_MS = 2 * DRIVER_LIMIT_MS + 3 * TASK_KILL_MS };
+enum { QUICK_LIMIT_MS = DRIVER_LIMIT_MS + GPU_LIMIT_MS + 3 * TASK_KILL_MS };
 
 /* Looks, and waits for it; see task.h for what that means for this process. *ret begins as { 0 }.
  * Negative errno: there is no memory. */

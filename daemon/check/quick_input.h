@@ -11,8 +11,9 @@ struct settings;
 struct xids;
 
 enum {
-	DRIVER_LIMIT_MS = 5000,
-	NODE_LIMIT_MS = 5000, /* of every other fact */
+	DRIVER_LIMIT_MS = 30000, /* to begin, and to wake all GPUs; then unknown */
+	GPU_LIMIT_MS = 5000,     /* of the facts of one, which is awake then */
+	NODE_LIMIT_MS = 5000,    /* of every other fact */
 };
 
 struct quick_input {

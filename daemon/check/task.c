@@ -83,6 +83,15 @@ void task_step(struct task_answer *a, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* The parent waits for SIGCHLD, and looks at all tasks whoever has sent it. */
+_Noreturn void task_ready(struct task_answer *a)
+{
+	a->ready = true;
+	(void)kill(getppid(), SIGCHLD);
+	for (;;)
+		(void)pause();
+}
+
 static _Noreturn void be_child(const struct task *t, pid_t parent)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -171,7 +180,9 @@ static void ended(struct task *t, int status)
 {
 	struct task_answer *a = t->answer;
 
-	if (t->state == TASK_KILLED)
+	if (t->stays)
+		; /* killed, or by itself: it had done its work */
+	else if (t->state == TASK_KILLED)
 		findings_add(&a->findings, t->overdue, t->check, t->subject, "%s", t->late);
 	else if (!a->done)
 		findings_add(&a->findings, HEALTH_UNKNOWN, t->check, t->subject,
@@ -182,19 +193,31 @@ static void ended(struct task *t, int status)
 	task_goto(t, TASK_ENDED);
 }
 
-/* How a task that was being done goes on; true: it has ended. */
+/* It is ready. What could be said of it later is that it can't be killed. */
+static void let_stay(struct task *t)
+{
+	t->stays = true;
+	t->deadline_ns = UINT64_MAX;
+	t->overdue = HEALTH_UNKNOWN;
+	(void)snprintf(t->late, sizeof t->late, "it does not end");
+}
+
+/* How a task that was being done goes on; true: it has ended, or is ready. */
 static bool look_after(struct task *t)
 {
 	int status;
+	bool stayed = t->stays;
 	pid_t gone = waitpid(t->child, &status, WNOHANG);
 
+	if (t->state == TASK_RUNNING && t->answer->ready && !t->stays)
+		let_stay(t);
 	if (gone != 0) /* also where somebody else has reaped it */
 		ended(t, gone < 0 ? 0 : status);
 	else if (now() >= t->deadline_ns && t->state == TASK_RUNNING)
 		overdue(t);
 	else if (now() >= t->deadline_ns)
 		left_behind(t);
-	return t->state == TASK_ENDED;
+	return !stayed && (t->stays || t->state == TASK_ENDED);
 }
 
 static bool is_alive(const struct task *t)
@@ -238,6 +261,19 @@ static void go_on(struct tasks *all)
 	}
 }
 
+/* Those that hold something open for the others, which have ended. False: there is none. */
+static bool end_staying(struct tasks *all)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (all->at[i].stays && all->at[i].state == TASK_RUNNING) {
+			task_goto(&all->at[i], TASK_KILLED);
+			any = true;
+		}
+	return any;
+}
+
 void tasks_run(struct tasks *all, struct findings *ret)
 {
 	sigset_t child, before;
@@ -246,8 +282,10 @@ void tasks_run(struct tasks *all, struct findings *ret)
 	sigaddset(&child, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &child, &before); /* can't fail */
 	do {
-		go_on(all);
-	} while (wait_for_one(all, &child));
+		do {
+			go_on(all);
+		} while (wait_for_one(all, &child));
+	} while (end_staying(all));
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	for (size_t i = 0; i < all->count; i++)
 		findings_merge(ret, &all->at[i].answer->findings);

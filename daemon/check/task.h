@@ -24,9 +24,10 @@ enum {
 
 /* Shared; all zeros at first. */
 struct task_answer {
-	volatile bool done; /* the work has returned */
-	char step[64];      /* what it is at: "nvmlInit" */
-	uint64_t more[384]; /* the work's own */
+	volatile bool done;  /* the work has returned */
+	volatile bool ready; /* task_ready() */
+	char step[64];       /* what it is at: "nvmlInit" */
+	uint64_t more[384];  /* the work's own */
 	struct findings findings;
 };
 
@@ -37,7 +38,8 @@ extern const struct sm task_life;
 struct task {
 	/* the owner's */
 	void (*work)(const struct task *t, struct task_answer *a); /* in the child */
-	/* In the parent, however it has ended; may add tasks. NULL: nothing. */
+	/* In the parent, however it has ended, or when it is ready; may add tasks. NULL: nothing.
+	 */
 	void (*then)(struct tasks *all, const struct task *t);
 	const void *owner;
 	unsigned number, count;
@@ -50,6 +52,7 @@ struct task {
 
 	/* private */
 	enum task_state state;
+	bool stays; /* it was ready */
 	pid_t child;
 	uint64_t since_ns, deadline_ns;
 	enum health overdue;
@@ -76,6 +79,10 @@ void tasks_add(struct tasks *t, const struct task *task);
 void tasks_run(struct tasks *all, struct findings *ret);
 
 void tasks_done(struct tasks *t);
+
+/* In a child: the work is done, but for what it holds open while the other tasks run: its limit
+ * counts no longer. It is killed when they have ended. */
+_Noreturn void task_ready(struct task_answer *a);
 
 /* In a child: what it is at. */
 __attribute__((format(printf, 2, 3))) void task_step(struct task_answer *a, const char *fmt, ...);

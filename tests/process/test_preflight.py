@@ -196,12 +196,13 @@ def test_what_a_command_says(start, place, says, bad):
 
 @pytest.mark.long
 def test_a_slow_driver_and_then_a_gpu_that_hangs(start):
-    """Each has its own time, and what hangs is bad, not late. What nobody could ask is told once."""
+    """Each has its own time, and what hangs is unknown, not late. What nobody could ask is told once."""
     slow = ' '.join(f'slow={name}' for name in (
         'nvmlInit', 'nvmlDeviceGetCount', 'nvmlSystemGetDriverVersion', 'nvmlDeviceGetName'))
     results = job(start, 2, faults={1: f'{slow} hang@2=nvmlDeviceGetRemappedRows'}).end()
-    assert rcs(results) == [122, 122]
-    assert 'GPU 2: no answer within 5 s (nvmlDeviceGetRemappedRows)' in errors(results[0])[0]
+    assert rcs(results) == [0, 0]
+    assert 'none is bad; unknown: ' in checked(results[0])
+    assert 'GPU 2: no answer within 5 s (nvmlDeviceGetRemappedRows)' in checked(results[0])
     assert checked(results[0]).count('it was not asked') == 1
 
 
@@ -300,7 +301,7 @@ def test_a_child_that_hangs_is_unknown_and_holds_nobody(start, place):
         signal_if_there(pid, signal.SIGSTOP)
     results = cluster.end()
     assert rcs(results) == [0, 0, 0]
-    assert f'node 1 ({HOST}): quick: the check did not finish within 14 s' in checked(results[0])
+    assert f'node 1 ({HOST}): quick: the check did not finish within 39 s' in checked(results[0])
     assert checked(results[0]) in warnings(results[0])
     assert sorted(place.dumps()) == list(range(6))
     assert not any(map(is_running, checkers))

@@ -16,9 +16,11 @@
  * to the FIFO $FAKE_XIDS_TOLD, and GPUs want a reset where they need one. $FAKE_GPU_BUSES is a list
  * of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what a driver of 2021 lacked.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -165,12 +167,43 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 	return NVML_OK;
 }
 
+/* $FAKE_SLEEP is a directory: a GPU that no process has open sleeps, and is woken in a second,
+ * under the driver's one lock; its number is added to the file "woken" there. */
+static void wake(unsigned gpu)
+{
+	const char *dir = getenv("FAKE_SLEEP");
+	static int open_here[64];
+	char path[256];
+	int lock, fd;
+	FILE *woken;
+
+	if (!dir || open_here[gpu])
+		return;
+	open_here[gpu] = 1;
+	(void)snprintf(path, sizeof path, "%s/lock", dir);
+	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	(void)snprintf(path, sizeof path, "%s/gpu%u", dir, gpu);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (lock < 0 || fd < 0 || flock(lock, LOCK_EX) < 0)
+		abort();
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+		(void)nanosleep(&(struct timespec){ 1, 0 }, NULL);
+		(void)snprintf(path, sizeof path, "%s/woken", dir);
+		woken = fopen(path, "a");
+		if (!woken || fprintf(woken, "%u\n", gpu) < 0 || fclose(woken) != 0)
+			abort();
+	}
+	(void)flock(fd, LOCK_SH); /* until the process ends */
+	(void)close(lock);
+}
+
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret)
 {
 	int rc = begin("nvmlDeviceGetHandleByIndex", &devices[index]);
 
 	if (rc != NVML_OK)
 		return rc;
+	wake(index);
 	*ret = &devices[index];
 	return NVML_OK;
 }

@@ -193,6 +193,46 @@ static void test_more_to_do(void **state)
 	assert_finding(3, HEALTH_BAD, "2", "no answer within 2 s (asking)");
 }
 
+static void work_and_stay(const struct task *t, struct task_answer *a)
+{
+	findings_add(&a->findings, HEALTH_GOOD, "test", "", "%u", t->number);
+	a->more[0] = (uint64_t)getpid();
+	task_ready(a);
+}
+
+/* What holds something open lives while what it does so for is done. */
+static void work_beside(const struct task *t, struct task_answer *a)
+{
+	bool there = kill((pid_t)all->at[0].answer->more[0], 0) == 0;
+
+	findings_add(&a->findings, there ? HEALTH_GOOD : HEALTH_BAD, "test", "", "%u", t->number);
+}
+
+static unsigned times_ready;
+
+static void add_beside(struct tasks *t, const struct task *of)
+{
+	assert_ptr_equal(t, all);
+	assert_true(of->answer->ready);
+	times_ready++;
+	add(work_and_hang, SHORT_MS, false);
+	add(work_beside, LIMIT_MS, false);
+}
+
+static void test_ready(void **state)
+{
+	(void)state;
+	times_ready = 0;
+	add(work_and_stay, SHORT_MS / 2, true); /* its limit is over long before the others end */
+	all->at[0].then = add_beside;
+	tasks_run(all, &found);
+	assert_int_equal(times_ready, 1);
+	assert_int_equal(found.count, 4);
+	assert_finding(0, HEALTH_GOOD, "", "0");
+	assert_finding(3, HEALTH_GOOD, "", "2");
+	assert_int_equal(kill((pid_t)all->at[0].answer->more[0], 0), -1);
+}
+
 static void test_too_many(void **state)
 {
 	(void)state;
@@ -224,6 +264,8 @@ TESTS(task)
 	suite_add(
 		&s, "who starves is not taken for dead", test_what_starves, set_up, tear_down_late);
 	suite_add(&s, "the end of one may be the begin of others", test_more_to_do, set_up,
+		tear_down);
+	suite_add(&s, "what is ready stays until the others have ended", test_ready, set_up,
 		tear_down);
 	suite_add(&s, "more than there is room for are said", test_too_many, set_up, tear_down);
 	return suite_run(&s);
