@@ -45,7 +45,7 @@ static const char gpu_driver[] = "gpu_driver";
 /* --- in the children --- */
 
 /* NVML sees no GPU: of those on the bus that are this machine's to use, and that have device files
- * here, it would. Where there is none nothing was checked, and nothing is said. */
+ * here, it would. Without any the finding is left out. */
 static void say_none_seen(
 	const struct quick_input *in, struct task_answer *a, const char *why, bool asked)
 {
@@ -316,7 +316,7 @@ static unsigned count_missing(const struct quick_input *in, const struct driver 
 	return in->visible || in->gpus_given || d->present >= there ? 0 : there - d->present;
 }
 
-/* Where nothing is here, and nothing was to be, nothing is said. */
+/* Without a GPU the finding is left out, unless a number is given. */
 static void check_count(const struct quick_input *in, const struct driver *d, struct findings *ret)
 {
 	unsigned there = devices_visible(in->visible, d->present);
@@ -329,7 +329,7 @@ static void check_count(const struct quick_input *in, const struct driver *d, st
 		findings_add(ret, HEALTH_BAD, "gpu_count", "", "%u GPU%s%s: there have to be %u",
 			there, s, here, in->gpus);
 	else if (there == 0 && in->gpus_given)
-		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "none, as it has to be");
+		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "none, which is right");
 	else if (there == 0 && d->present == 0 && d->bus.present > 0)
 		findings_add(ret, HEALTH_UNKNOWN, "gpu_count", "",
 			"none here, and %u on the PCI bus", d->bus.present);
@@ -340,7 +340,7 @@ static void check_count(const struct quick_input *in, const struct driver *d, st
 	else if (there > 0)
 		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "%u GPU%s%s", there, s, here);
 }
-/* What the check of Xids has to know of the GPUs. */
+/* Collects what the check of Xids needs about the GPUs. */
 static void sum_up_xids(const struct quick_input *in, const struct driver *d,
 	const struct tasks *all, struct findings *ret)
 {

@@ -292,7 +292,7 @@ static void look_pcie(struct gpu *g, const char *check)
 	want = given->text ? (unsigned)given->number : most;
 	if (rc == NVML_OK && width > 0 && width < want && !given->text && !is_busy(g))
 		SAY(g, HEALTH_UNKNOWN, check,
-			"x%u of x%u, which an idle GPU may fall to: pcie-width says what it has to be",
+			"x%u of x%u, which an idle GPU may fall to: pcie-width sets the least",
 			width, want);
 	else if (rc == NVML_NOT_SUPPORTED || (rc == NVML_OK && width == 0))
 		SAY(g, HEALTH_UNKNOWN, check, "this GPU, or the virtual machine, does not tell");

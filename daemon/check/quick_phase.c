@@ -82,8 +82,7 @@ static bool is_count(const char *text)
 	return (*text >= '0' && *text <= '9') || strncmp(text, "none ", 5) == 0;
 }
 
-/* Its number alone, of "8 GPUs (0-7)" and the like. Nothing is said of GPUs where none is, and
- * fewer than the bus has are unknown. f NULL: there is no finding. */
+/* Of "8 GPUs (0-7)" the number alone. f NULL: the finding was left out, because no GPU is here. */
 static char *value_of(const struct finding *f, size_t what)
 {
 	bool counts = strcmp(alike[what], "gpu_count") == 0;

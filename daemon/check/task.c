@@ -181,7 +181,7 @@ static void ended(struct task *t, int status)
 	struct task_answer *a = t->answer;
 
 	if (t->stays)
-		; /* killed, or by itself: it had done its work */
+		; /* it had done its work */
 	else if (t->state == TASK_KILLED)
 		findings_add(&a->findings, t->overdue, t->check, t->subject, "%s", t->late);
 	else if (!a->done)
@@ -193,7 +193,7 @@ static void ended(struct task *t, int status)
 	task_goto(t, TASK_ENDED);
 }
 
-/* It is ready. What could be said of it later is that it can't be killed. */
+/* It is ready. Only a kill that fails is still reported. */
 static void let_stay(struct task *t)
 {
 	t->stays = true;

@@ -58,7 +58,8 @@ void xid_check_add(const struct quick_input *in, struct tasks *all)
 
 /* --- the parent --- */
 
-static const struct xid_gpu *gpu_at(const struct xid_gpus *gpus, const struct pci_place *place)
+static const struct xid_gpu *gpu_of_place(
+	const struct xid_gpus *gpus, const struct pci_place *place)
 {
 	for (unsigned i = 0; i < gpus->count; i++)
 		if (gpus->at[i].placed && pci_place_same(&gpus->at[i].place, place))
@@ -85,7 +86,7 @@ static bool all_are_known(const struct quick_input *in, const struct xid_gpus *g
 
 static enum xid_fate fate_of_logged(const struct xid_judging *j, const struct xid_logged *x)
 {
-	const struct xid_gpu *gpu = gpu_at(j->gpus, &x->place);
+	const struct xid_gpu *gpu = gpu_of_place(j->gpus, &x->place);
 
 	if (gpu ? gpu->shown == 0 : j->all_known)
 		return FATE_ELSEWHERE;
@@ -159,7 +160,7 @@ static void say_log(const struct xid_judging *j, const struct xid_sum *s)
 }
 
 /* Whether it is the first fatal one of its kind and GPU. */
-static bool is_new(const struct xids *x, unsigned at)
+static bool is_first_seen(const struct xids *x, unsigned at)
 {
 	for (unsigned i = 0; i < at; i++)
 		if (x->at[i].gpu == x->at[at].gpu && x->at[i].xid == x->at[at].xid)
@@ -183,7 +184,7 @@ static struct xid_sum sum_of_seen(const struct xid_judging *j)
 
 		s.others += kind == XID_OTHER;
 		s.applications += kind == XID_APPLICATION;
-		if (is_new(j->xids, i))
+		if (is_first_seen(j->xids, i))
 			s.fates[fate_of_seen(j, &j->xids->at[i])]++;
 	}
 	return s;
@@ -196,7 +197,7 @@ static void say_seen(const struct xid_judging *j, const struct xid_sum *s)
 		char where[XID_WHERE_SIZE];
 
 		xid_seen_where(x, where);
-		if (is_new(j->xids, i))
+		if (is_first_seen(j->xids, i))
 			say_fate(j, fate_of_seen(j, x), where, x->xid, watched);
 	}
 	say_sum(j, s, watched);

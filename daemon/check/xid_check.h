@@ -1,5 +1,5 @@
-/* xid_check.h - the check of Xids: those of the kernel's log, and those that a child has seen while
- * the job ran (xid.h). */
+/* xid_check.h - the check of Xids: in the kernel's log, and among what a child saw while the job
+ * ran (xid.h). */
 #ifndef LAUNCHD_DAEMON_CHECK_XID_CHECK_H
 #define LAUNCHD_DAEMON_CHECK_XID_CHECK_H
 

@@ -155,28 +155,28 @@ static void read_reset(struct log_reading *r, const char *at)
 }
 
 /* What follows `mark` in the line; NULL: it isn't there. */
-static const char *after(const char *line, const char *mark)
+static const char *behind_mark(const char *line, const char *mark)
 {
 	const char *at = strstr(line, mark);
 
 	return at ? at + strlen(mark) : NULL;
 }
 
-static void read_line(struct log_reading *r, const char *line)
+static void read_log_line(struct log_reading *r, const char *line)
 {
 	struct pci_place place;
 	const char *at;
 
-	if ((at = after(line, "NVRM: Xid (")) != NULL)
+	if ((at = behind_mark(line, "NVRM: Xid (")) != NULL)
 		read_xid(r->log, at);
-	else if ((at = after(line, "NVRM: GPU at ")) != NULL)
+	else if ((at = behind_mark(line, "NVRM: GPU at ")) != NULL)
 		read_start(r, at);
 	else if (strstr(line, "NVRM: loading NVIDIA "))
 		mark_since(r->log, NULL, XID_STARTED_SINCE);
-	else if ((at = after(line, "NVRM: GPU ")) != NULL && strstr(at, "RmInitAdapter failed") &&
-		parse_place(at, &place))
+	else if ((at = behind_mark(line, "NVRM: GPU ")) != NULL &&
+		strstr(at, "RmInitAdapter failed") && parse_place(at, &place))
 		mark_since(r->log, &place, XID_STANDS);
-	else if ((at = after(line, "GPU reset executed: ")) != NULL)
+	else if ((at = behind_mark(line, "GPU reset executed: ")) != NULL)
 		read_reset(r, at);
 }
 
@@ -199,7 +199,7 @@ static int read_log(int fd, struct log_reading *r)
 		record[kept + (size_t)n] = '\0';
 		for (; (next = strchr(line, '\n')) != NULL; line = next + 1) {
 			*next = '\0';
-			read_line(r, line);
+			read_log_line(r, line);
 		}
 		kept = strlen(line) < sizeof record / 2 ? strlen(line) : 0;
 		memmove(record, line, kept + 1);

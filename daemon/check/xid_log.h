@@ -13,14 +13,14 @@ struct pci_place {
 
 bool pci_place_same(const struct pci_place *a, const struct pci_place *b);
 
-/* What the log says of a GPU after its Xid. */
+/* What happened to the GPU after its Xid, by the log. */
 enum xid_since { XID_STANDS, XID_STARTED_SINCE, XID_RECOVERED_SINCE };
 
 struct xid_logged {
 	struct pci_place place;
 	uint16_t xid;
 	uint16_t since; /* of enum xid_since */
-	char where[40]; /* "PCI:0000:cb:00", as the log has it */
+	char where[40]; /* in the log's words: "PCI:0000:cb:00" */
 };
 
 enum { XID_LOG_MAX = 48 };

@@ -95,7 +95,7 @@ def test_a_node_without_gpus_is_not_bad_for_that(check, env):
     assert found.bad() == {}
     assert not [check for check, _ in found.at if check.startswith('gpu_')]
     assert {'infiniband', 'shm', 'memlock', 'disk', 'clock'} <= {check for check, _ in found.at}
-    assert check('--check-gpus=0', env=env, wrap=on_bus([])).of('gpu_count') == ('good', 'none, as it has to be')
+    assert check('--check-gpus=0', env=env, wrap=on_bus([])).of('gpu_count') == ('good', 'none, which is right')
 
 
 @needs_mounts
@@ -255,7 +255,7 @@ UNKNOWN = [
     ('nvmlDeviceGetCurrPcieLinkWidth@2=3', 'gpu_pcie',
      'this GPU, or the virtual machine, does not tell'),
     ('width@2=8 busy@2=0', 'gpu_pcie',
-     'x8 of x16, which an idle GPU may fall to: pcie-width says what it has to be'),
+     'x8 of x16, which an idle GPU may fall to: pcie-width sets the least'),
     ('nvmlDeviceGetHandleByIndex@2=4', 'gpu_driver',
      'nvmlDeviceGetHandleByIndex: no permission'),
     ('crash@2=nvmlDeviceGetNvLinkState', 'gpu_driver',
