@@ -130,10 +130,12 @@ static void check_gpus(struct check *c)
 
 	if (gpus_read(false, GPUS_LIMIT_MS, c->s->arena, &gpus, &why) < 0)
 		text_add(&found, why.text);
+	else if (gpus.here)
+		text_printf(&found, "not known: %s", gpus.said);
 	else
-		text_printf(&found, "%u that workers would see",
-			devices_visible(
-				env_get(c->env, CUDA_DEVICES), gpus.known ? gpus.count : 0));
+		text_printf(&found, "%u that workers would see%s%s",
+			devices_visible(env_get(c->env, CUDA_DEVICES), gpus.known ? gpus.count : 0),
+			gpus.loaded && *gpus.said ? "; " : "", gpus.loaded ? gpus.said : "");
 	add_text(c, "GPUs", &found);
 }
 

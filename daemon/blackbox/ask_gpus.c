@@ -7,7 +7,7 @@
 #include "common/failure.h"
 #include "common/text.h"
 #include "daemon/blackbox/answer_file.h"
-#include "daemon/blackbox/gpus_here.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/blackbox/source.h"
 #include "daemon/check/nvml.h"
 #include "daemon/check/task.h"
@@ -287,7 +287,7 @@ void ask_xids(const struct source_input *in, struct task_answer *a)
 	}
 	if (count > XIDS_MAX)
 		findings_add(&a->findings, HEALTH_BAD, "xid", "", "%u more", count - XIDS_MAX);
-	if (x->state == XIDS_FAILED && *x->text && count == 0 && gpus_here())
+	if (x->state == XIDS_FAILED && *x->text && count == 0 && nvidia_gpus_here())
 		findings_add(&a->findings, HEALTH_UNKNOWN, "xid", "", "nobody watched: %.*s",
 			(int)sizeof x->text - 1, x->text);
 	else if (x->state == XIDS_WATCHING && count == 0)

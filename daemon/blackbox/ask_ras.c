@@ -6,7 +6,7 @@
 
 #include "common/text.h"
 #include "daemon/blackbox/answer_file.h"
-#include "daemon/blackbox/gpus_here.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/blackbox/ras_ask.h"
 #include "daemon/blackbox/ras_talk.h"
 #include "daemon/blackbox/source.h"
@@ -34,7 +34,7 @@ static void say(const char *address, int rc, const struct text *answer, struct t
 	enum ras_says says;
 
 	if (answer->len == 0 && rc == -ECONNREFUSED) {
-		if (gpus_here())
+		if (nvidia_gpus_here())
 			findings_add(&a->findings, HEALTH_UNKNOWN, "nccl_ras", address,
 				"nobody listens: no communicator, NCCL before 2.24, or its RAS is "
 				"off");

@@ -231,8 +231,12 @@ static unsigned visible_gpus(
 	struct gpus gpus = { 0 };
 	unsigned count;
 
-	if (gpus_read(true, GPUS_LIMIT_MS, arena, &gpus, why) < 0 || !gpus.known)
+	if (gpus_read(true, GPUS_LIMIT_MS, arena, &gpus, why) < 0)
 		return 0;
+	if (!gpus.known || gpus.count == 0) {
+		(void)failure_set(why, -ENODEV, "%s", gpus.said);
+		return 0;
+	}
 	count = devices_visible(list, gpus.count);
 	if (count > 0)
 		*ret_model = model_of(&gpus, list, arena);

@@ -9,24 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct failure;
+#include "daemon/os/nvml_error.h"
 
-/* Of nvmlReturn_t. */
-enum nvml_return {
-	NVML_OK = 0,
-	NVML_NOT_SUPPORTED = 3,
-	NVML_NO_PERMISSION = 4,
-	NVML_NOT_FOUND = 6,
-	NVML_INSUFFICIENT_SIZE = 7,
-	NVML_DRIVER_NOT_LOADED = 9,
-	NVML_TIMEOUT = 10,
-	NVML_IRQ_ISSUE = 11,
-	NVML_GPU_IS_LOST = 15,
-	NVML_RESET_REQUIRED = 16,
-	NVML_LIB_RM_VERSION_MISMATCH = 18,
-	NVML_GPU_NOT_FOUND = 28,
-	NVML_UNKNOWN_ERROR = 999,
-};
+struct failure;
 
 enum {
 	NVML_NAME_SIZE = 96,              /* NVML_DEVICE_NAME_V2_BUFFER_SIZE */
@@ -202,14 +187,8 @@ struct nvml_api {
 	int (*metrics)(struct nvml_metrics *ret);
 };
 
-/* Loads it. Errors of dlib_open(). */
+/* Loads it, in a process that may not make device files any more where no driver is. Errors of
+ * dlib_open(). */
 int nvml_load(struct nvml_api *ret, struct failure *why);
-
-/* "the GPU has fallen off the bus"; of a number that has no words here "error 42". To be used at
- * once. */
-const char *nvml_words(int error);
-
-/* Whether an error says that GPU or driver is bad, and not that something can't be asked. */
-bool nvml_is_bad(int error);
 
 #endif

@@ -10,6 +10,8 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "daemon/os/dlib.h"
+#include "daemon/os/nvidia.h"
+#include "daemon/os/nvml_error.h"
 #include "daemon/os/question.h"
 
 /* nvmlPciInfo_t of nvml.h. */
@@ -66,8 +68,8 @@ static const struct dlib id_library = {
 
 /* What the child tells. */
 struct told {
-	int rc;
-	bool known;
+	bool known, silent; /* silent: no library, or no driver for it: nothing may be here */
+	bool loaded;        /* there is a library */
 	unsigned count;
 	char why[sizeof((struct failure *)0)->text];
 	struct gpu_id at[GPUS_MAX];
@@ -103,28 +105,35 @@ static int ask_ids(unsigned count, struct gpu_id *ret, struct failure *why)
 	return rc;
 }
 
-/* ids: room for GPUS_MAX; NULL: only the number is wanted. */
-static int ask(bool *ret_known, unsigned *ret, struct gpu_id *ids, struct failure *why)
+/* Whether it has; else *why says so. */
+static bool nvml_call_succeeds(int rc, const char *function, struct failure *why)
 {
-	struct failure missing = { 0 };
+	return rc == NVML_OK ||
+		failure_set(why, -EIO, "NVML: %s: %s", function, nvml_words(rc)) == 0;
+}
+
+/* ids: room for GPUS_MAX; NULL: only the number is wanted. */
+static void ask(struct told *told, struct gpu_id *ids, struct failure *why)
+{
 	struct nvml nvml;
 	void *handle;
-	int rc = dlib_open(&nvml_library, NULL, &nvml, &handle, &missing);
+	int rc;
 
-	*ret_known = false;
-	*ret = 0;
+	nvidia_make_no_nodes();
+	rc = dlib_open(&nvml_library, NULL, &nvml, &handle, why);
+	told->silent = rc == -ELIBACC;
 	if (rc < 0)
-		return rc == -ELIBACC ? 0 : failure_copy(why, &missing);
-	if (nvml.init() == 0) { /* else: the library without a driver or device */
-		if (nvml.device_count(ret) != 0)
-			rc = failure_set(why, -EIO, "NVML: nvmlDeviceGetCount failed");
-		else if (ids)
-			rc = ask_ids(*ret, ids, why);
-		*ret_known = rc == 0;
+		return;
+	told->loaded = true;
+	rc = nvml.init();
+	told->silent = rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND;
+	if (nvml_call_succeeds(rc, "nvmlInit", why)) {
+		told->known = nvml_call_succeeds(
+				      nvml.device_count(&told->count), "nvmlDeviceGetCount", why) &&
+			(!ids || ask_ids(told->count, ids, why) == 0);
 		(void)nvml.shutdown();
 	}
 	(void)dlclose(handle);
-	return rc;
 }
 
 static void ask_for_all(const void *how, void *answer)
@@ -133,40 +142,49 @@ static void ask_for_all(const void *how, void *answer)
 	struct told *told = answer;
 	struct failure why = { 0 };
 
-	told->rc = ask(&told->known, &told->count, *with_ids ? told->at : NULL, &why);
+	ask(told, *with_ids ? told->at : NULL, &why);
 	memcpy(told->why, why.text, sizeof told->why);
 }
 
-/* Of several makers' that of the first row; all machines with a screen have Intel's file or AMD's
- * other one (/dev/dri), so that tells nothing. */
-static enum gpu_maker maker_here(void)
+/* Of several makers' NVIDIA's; all machines with a screen have Intel's file or AMD's other one
+ * (/dev/dri), so that tells nothing. */
+static enum gpu_maker maker_here(const struct nvidia_seen *seen, const struct told *told)
 {
-	static const struct {
-		const char *file;
-		enum gpu_maker maker;
-	} files[] = {
-		{ "/dev/nvidiactl", GPU_NVIDIA },
-		{ "/dev/kfd", GPU_AMD },
-	};
+	bool nvidia = (seen->driver && seen->nodes) || (told->known && told->count > 0);
 
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-		if (access(files[i].file, F_OK) == 0)
-			return files[i].maker;
-	return GPU_NVIDIA;
+	return !nvidia && access("/dev/kfd", F_OK) == 0 ? GPU_AMD : GPU_NVIDIA;
+}
+
+/* Whether there may be GPUs that NVML doesn't count. A library that is installed is for the GPU
+ * that no driver uses; one that is not is missed only where GPUs have device files. */
+static bool are_uncounted(const struct nvidia_seen *seen, const struct told *told)
+{
+	if (told->known ? told->count > 0 : !told->silent)
+		return !told->known;
+	return (seen->driver && seen->nodes) || (told->loaded && seen->idle);
 }
 
 static int keep(const struct told *told, bool with_ids, struct arena *arena, struct gpus *ret,
 	struct failure *why)
 {
-	struct gpus g = { .known = told->known, .count = told->count, .maker = maker_here() };
 	struct gpu_id *at = with_ids ? arena_alloc(arena, sizeof told->at) : NULL;
+	struct nvidia_seen seen;
 
-	if (with_ids && !at)
+	nvidia_look("", &seen);
+	*ret = (struct gpus){
+		.known = told->known,
+		.loaded = told->loaded,
+		.count = told->count,
+		.at = at,
+		.maker = maker_here(&seen, told),
+		.said = arena_strdup(
+			arena, told->known && told->count == 0 ? "NVML counts none" : told->why),
+	};
+	ret->here = ret->maker == GPU_NVIDIA && are_uncounted(&seen, told);
+	if ((with_ids && !at) || !ret->said)
 		return failure_oom(why);
 	if (at)
 		memcpy(at, told->at, sizeof told->at);
-	g.at = at;
-	*ret = g;
 	return 0;
 }
 
@@ -174,16 +192,18 @@ int gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus
 	struct failure *why)
 {
 	static struct told told;
+	struct failure silence = { 0 };
 	const struct question nvml = { .work = ask_for_all,
 		.how = &with_ids,
 		.whom = "NVML",
 		.hint = ": NVIDIA's driver, or one of its GPUs, hangs",
 		.limit_ms = limit_ms };
-	int rc = question_ask(&nvml, &told, sizeof told, why);
 
-	if (rc == 0 && told.rc < 0)
-		rc = failure_set(why, told.rc, "%s", told.why);
-	return rc < 0 ? rc : keep(&told, with_ids, arena, ret, why);
+	if (question_ask(&nvml, &told, sizeof told, &silence) < 0) {
+		told = (struct told){ .loaded = true };
+		memcpy(told.why, silence.text, sizeof told.why);
+	}
+	return keep(&told, with_ids, arena, ret, why);
 }
 
 static struct machine_gpu *gpu_at(const struct machine *m, const char *bus)

@@ -21,10 +21,14 @@ struct gpu_id {
 };
 
 struct gpus {
-	bool known; /* NVML has told. Else there is no driver of NVIDIA's, or nobody has asked */
+	bool known;  /* NVML has told. Else there is no driver of NVIDIA's, or nobody has asked */
+	bool loaded; /* NVML's library was found */
+	bool here; /* NVIDIA's driver or GPUs are here, but NVML counts none: nobody knows how many
+		    * there are */
 	unsigned count;          /* if known */
 	const struct gpu_id *at; /* by its numbers; NULL: only their number was asked for */
-	enum gpu_maker maker;    /* whose are here, as far as device files show; else NVIDIA's */
+	enum gpu_maker maker;    /* whose are here, as far as the kernel shows; else NVIDIA's */
+	const char *said;        /* why NVML counts none, with its words; "" or NULL: it counts */
 };
 
 enum {
@@ -36,7 +40,7 @@ enum {
 
 /* Asks NVML in a child: a driver that hangs is given up after limit_ms, and what NVML allocates is
  * gone with the child. SIGCHLD must not be awaited yet. with_ids: ret->at, the arena's, too, for
- * GPUS_MAX of them. -EIO, -ELIBBAD: NVML is there and fails; -ETIMEDOUT: it doesn't answer. */
+ * GPUS_MAX of them. A driver that fails or hangs is no failure here: see `here` and `said`. */
 int gpus_read(bool with_ids, uint64_t limit_ms, struct arena *arena, struct gpus *ret,
 	struct failure *why);
 

@@ -3,9 +3,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 
 #include "common/failure.h"
 #include "daemon/os/dlib.h"
+#include "daemon/os/nvidia.h"
+#include "daemon/os/nvml_error.h"
 
 enum {
 	PROCESSES_MAX = 512, /* of one GPU */
@@ -45,51 +48,73 @@ static const struct dlib library = {
 	.adds = "GPU memory in launchctl status",
 };
 
-/* Those of one GPU that there is room for. */
+/* Those of one GPU that there is room for. Returns NVML's error. */
 static int read_device(const struct nvml_use *nvml, unsigned index, struct gpu_use *ret,
-	size_t room, size_t *count, struct failure *why)
+	size_t room, size_t *count)
 {
 	struct process_info found[PROCESSES_MAX];
 	unsigned n = PROCESSES_MAX;
 	void *device;
+	int rc = nvml->device(index, &device);
 
-	if (nvml->device(index, &device) != 0 || nvml->processes(device, &n, found) != 0)
-		return failure_set(why, -EIO, "NVML: GPU %u does not say who uses it", index);
-	for (unsigned i = 0; i < n && i < PROCESSES_MAX && *count < room; i++)
+	if (rc == NVML_OK)
+		rc = nvml->processes(device, &n, found);
+	for (unsigned i = 0; rc == NVML_OK && i < n && i < PROCESSES_MAX && *count < room; i++)
 		if (found[i].used_bytes != (unsigned long long)NOT_AVAILABLE)
 			ret[(*count)++] =
 				(struct gpu_use){ (pid_t)found[i].pid, found[i].used_bytes };
-	return 0;
+	return rc;
 }
 
+/* A GPU that may not be asked is another job's: NVML counts it, and it hides no other. */
 static int read_devices(const struct nvml_use *nvml, struct gpu_use *ret, size_t room,
 	size_t *count, struct failure *why)
 {
-	unsigned devices;
-	int rc = 0;
+	unsigned devices = 0, answered = 0;
+	int rc = nvml->device_count(&devices), error;
 
-	if (nvml->device_count(&devices) != 0)
-		return failure_set(why, -EIO, "NVML: nvmlDeviceGetCount failed");
+	if (rc != NVML_OK)
+		return failure_set(why, -EIO, "NVML: nvmlDeviceGetCount: %s", nvml_words(rc));
 	if (devices == 0)
 		return failure_set(why, -ELIBACC, "NVML: there is no GPU");
-	for (unsigned i = 0; i < devices && rc == 0; i++)
-		rc = read_device(nvml, i, ret, room, count, why);
-	return rc;
+	for (unsigned i = 0; i < devices; i++) {
+		error = read_device(nvml, i, ret, room, count);
+		answered += error == NVML_OK;
+		if (error != NVML_OK)
+			rc = failure_set(why, -EIO, "NVML: GPU %u does not report who uses it: %s",
+				i, nvml_words(error));
+	}
+	return answered ? 0 : rc;
+}
+
+/* Where no driver is, nobody uses a GPU. */
+static int not_begun(int error, struct failure *why)
+{
+	bool absent = (error == NVML_DRIVER_NOT_LOADED || error == NVML_GPU_NOT_FOUND) &&
+		!nvidia_gpus_here();
+
+	return failure_set(why, absent ? -ELIBACC : -EIO, "NVML: nvmlInit: %s", nvml_words(error));
 }
 
 int gpu_memory_read(struct gpu_use *ret, size_t room, size_t *ret_count, struct failure *why)
 {
+	struct failure denied = { 0 };
 	struct nvml_use nvml;
 	void *handle;
-	int rc = dlib_open(&library, NULL, &nvml, &handle, why);
+	int rc;
 
 	*ret_count = 0;
+	nvidia_make_no_nodes();
+	rc = dlib_open(&library, NULL, &nvml, &handle, why);
 	if (rc < 0)
 		return rc;
-	if (nvml.init() != 0) {
-		rc = failure_set(why, -ELIBACC, "NVML: there is no driver");
+	rc = nvml.init();
+	if (rc != NVML_OK) {
+		rc = not_begun(rc, why);
 	} else {
-		rc = read_devices(&nvml, ret, room, ret_count, why);
+		rc = read_devices(&nvml, ret, room, ret_count, &denied);
+		if (rc < 0)
+			(void)failure_copy(why, &denied);
 		(void)nvml.shutdown();
 	}
 	(void)dlclose(handle);

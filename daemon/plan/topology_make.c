@@ -9,6 +9,7 @@
 #include "common/num.h"
 #include "common/text.h"
 #include "config/settings.h"
+#include "daemon/facts/devices.h"
 #include "daemon/facts/facts.h"
 #include "daemon/launchers/launchers.h"
 #include "daemon/plan/visible.h"
@@ -30,15 +31,18 @@ static int one_script(const struct deciding *d, struct topology *t)
 	return 0;
 }
 
-/* How many workers the GPUs that launchd sees suffice for; 0: there are none, or nobody knows. Of
- * NVIDIA's a list alone doesn't tell whether they are there. */
-static int workers_by_gpus(const struct deciding *d, unsigned *ret)
+/* How many workers the GPUs that launchd sees suffice for; 0: there are none, or nobody knows,
+ * which *ret_unknown tells. Of NVIDIA's a list alone doesn't tell whether they are there, but an
+ * empty one hides them all. */
+static int workers_by_gpus(const struct deciding *d, unsigned *ret, bool *ret_unknown)
 {
 	struct visible v;
 
 	*ret = 0;
 	if (visible_choose(d->s, d->facts->env, &d->facts->gpus, &v, d->why) < 0)
 		return d->why->code;
+	*ret_unknown = v.own.maker == GPU_NVIDIA && d->facts->gpus.here &&
+		!(v.own.list && devices_count(v.own.list) == 0);
 	if (v.own.maker == GPU_NVIDIA && !d->facts->gpus.known)
 		return 0;
 	*ret = visible_workers(&v);
@@ -73,17 +77,37 @@ static const char *gpus_by_platform(const struct deciding *d)
 	return NULL;
 }
 
+/* --nproc_per_node gpu, and auto where nobody knows how many GPUs there are. */
+static int nproc_refuse(const struct deciding *d, bool unknown)
+{
+	const char *where = settings_where(d->s, SET_NPROC_PER_NODE);
+	const char *said = d->facts->gpus.said ? d->facts->gpus.said : "";
+
+	if (unknown)
+		return failure_usage(d->why,
+			"%s: \"%s\" needs the number of GPUs, but it isn't known here (%s): give a number, or cpu",
+			where, settings_text(d->s, SET_NPROC_PER_NODE), said);
+	if (settings_number(d->s, SET_GPUS_PER_WORKER) > 1 && d->facts->gpus.count > 0)
+		return failure_usage(d->why,
+			"%s: \"gpu\" means one worker for %u GPUs (%s), but there are fewer", where,
+			(unsigned)settings_number(d->s, SET_GPUS_PER_WORKER),
+			settings_label(d->s, SET_GPUS_PER_WORKER));
+	return failure_usage(d->why,
+		"%s: \"gpu\" means one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here%s%s%s",
+		where, *said ? " (" : "", said, *said ? ")" : "");
+}
+
 /* --nproc_per_node auto, cpu, gpu */
 static int nproc_count(const struct deciding *d, struct topology *t)
 {
 	const char *text = settings_text(d->s, SET_NPROC_PER_NODE);
 	const char *where = settings_where(d->s, SET_NPROC_PER_NODE);
-	bool by_cpus = settings_is(d->s, SET_NPROC_PER_NODE, "cpu");
+	bool by_cpus = settings_is(d->s, SET_NPROC_PER_NODE, "cpu"), unknown = false;
 	const char *platform = gpus_by_platform(d);
 	uint64_t by_platform, most = setting_rows[SET_NPROC_PER_NODE].max;
 	unsigned by_gpus = 0;
 
-	if (!by_cpus && workers_by_gpus(d, &by_gpus) < 0)
+	if (!by_cpus && workers_by_gpus(d, &by_gpus, &unknown) < 0)
 		return d->why->code;
 	if (by_gpus > 0) {
 		t->nproc = by_gpus;
@@ -91,18 +115,15 @@ static int nproc_count(const struct deciding *d, struct topology *t)
 	} else if (!by_cpus && platform && is_number(d, platform, 1, most, &by_platform)) {
 		t->nproc = (unsigned)by_platform;
 		t->nproc_from = platform;
-	} else if (by_cpus || settings_is(d->s, SET_NPROC_PER_NODE, "auto")) {
+		if (unknown)
+			notes_add(d->notes, NOTE_WARNING,
+				"%s: the number of GPUs is %s's, because NVIDIA's driver doesn't give it: %s",
+				where, platform, d->facts->gpus.said);
+	} else if (by_cpus || (settings_is(d->s, SET_NPROC_PER_NODE, "auto") && !unknown)) {
 		t->nproc = d->facts->cpus;
 		t->nproc_from = arena_printf(d->s->arena, "%s=%s, CPUs", where, text);
-	} else if (settings_number(d->s, SET_GPUS_PER_WORKER) > 1 && d->facts->gpus.count > 0) {
-		return failure_usage(d->why,
-			"%s: \"gpu\" means one worker for %u GPUs (%s), but there are fewer", where,
-			(unsigned)settings_number(d->s, SET_GPUS_PER_WORKER),
-			settings_label(d->s, SET_GPUS_PER_WORKER));
 	} else {
-		return failure_usage(d->why,
-			"%s: \"gpu\" means one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here",
-			where);
+		return nproc_refuse(d, unknown);
 	}
 	return 0;
 }

@@ -178,6 +178,18 @@ static int take_list(struct choosing *c)
 	return 0;
 }
 
+/* Who asks for so many: for a sentence. */
+static const char *who_asks(const struct settings *s)
+{
+	static const enum setting_id ids[] = { SET_GPUS_PER_WORKER, SET_GPUS,
+		SET_VIRTUAL_LOCAL_RANK };
+
+	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+		if (settings_given(s, ids[i]))
+			return settings_label(s, ids[i]);
+	return settings_label(s, SET_VISIBLE_DEVICES);
+}
+
 int visible_choose(const struct settings *s, const char *const *env, const struct gpus *gpus,
 	struct visible *ret, struct failure *why)
 {
@@ -196,6 +208,10 @@ int visible_choose(const struct settings *s, const char *const *env, const struc
 	v.list_from = settings_where(s, SET_GPUS);
 	v.asked = v.how == VISIBLE_ONE || v.chosen || settings_given(s, SET_GPUS_PER_WORKER);
 	find_base(&c);
+	/* without NVML, as in some containers, the numbers are taken as they are */
+	if (v.asked && !c.base_known && v.own.maker == GPU_NVIDIA && gpus->here && gpus->loaded)
+		return failure_usage(
+			why, "%s: which GPUs are here isn't known: %s", who_asks(s), gpus->said);
 	if (v.how == VISIBLE_NONE && v.own.maker == GPU_INTEL)
 		return failure_usage(why,
 			"%s: no value of " ZE_DEVICES " hides all GPUs of Intel's: leave it out",
@@ -209,18 +225,6 @@ int visible_choose(const struct settings *s, const char *const *env, const struc
 	}
 	*ret = v;
 	return 0;
-}
-
-/* Who asks for so many: for a sentence. */
-static const char *who_asks(const struct settings *s)
-{
-	static const enum setting_id ids[] = { SET_GPUS_PER_WORKER, SET_GPUS,
-		SET_VIRTUAL_LOCAL_RANK };
-
-	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-		if (settings_given(s, ids[i]))
-			return settings_label(s, ids[i]);
-	return settings_label(s, SET_VISIBLE_DEVICES);
 }
 
 int visible_check(

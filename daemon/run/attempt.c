@@ -8,7 +8,7 @@
 
 #include "common/failure.h"
 #include "common/utc.h"
-#include "daemon/blackbox/gpus_here.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
 #include "daemon/os/procfs.h"
@@ -371,7 +371,8 @@ static void watch_gpus(struct run *r)
 {
 	const struct visible *v = &r->plan->visible;
 
-	if (r->plan->blackbox_dir && (gpus_here() || (v->known && v->own.maker == GPU_NVIDIA)))
+	if (r->plan->blackbox_dir &&
+		(nvidia_gpus_here() || (v->known && v->own.maker == GPU_NVIDIA)))
 		gpu_watch_start(&r->gpu_watch, &r->loop,
 			plan_check_devices(r->plan, &r->end->memory), r->in->member->argv);
 }

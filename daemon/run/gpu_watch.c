@@ -1,8 +1,6 @@
 /* gpu_watch.c - see gpu_watch.h */
 #include "daemon/run/gpu_watch.h"
 
-#include <unistd.h>
-
 #include "common/text.h"
 #include "daemon/check/xid.h"
 
@@ -34,12 +32,6 @@ static void on_end(struct helper *h, bool succeeded)
 		helper_explain(h, "NVML", &t);
 	xids_end(xids_of(h), text_string(&t));
 	text_done(&t);
-}
-
-/* The driver's control device, which containers have as well; on WSL, its bus. */
-bool gpu_watch_has_gpus(void)
-{
-	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
 
 void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, const char *visible, char **argv)

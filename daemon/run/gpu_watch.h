@@ -19,9 +19,6 @@ struct gpu_watch {
 	struct helper helper;
 };
 
-/* Whether this node seems to have GPUs of NVIDIA's, without asking their driver. */
-bool gpu_watch_has_gpus(void);
-
 /* Starts it, once in a job: it is not tried again. visible: the job's CUDA_VISIBLE_DEVICES; NULL:
  * all GPUs are its own. argv: as struct helper has it. */
 void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, const char *visible, char **argv);

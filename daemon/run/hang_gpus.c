@@ -9,7 +9,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/num.h"
-#include "daemon/blackbox/gpus_here.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/check/nvml.h"
 #include "daemon/plan/plan.h"
 #include "daemon/witness/gpu_work.h"
@@ -209,7 +209,7 @@ void hang_gpus_expect(struct hang_gpus *g, const struct plan *plan)
 {
 	const struct visible *v = &plan->visible;
 
-	g->expected = gpus_here() || (v->known && v->own.maker == GPU_NVIDIA);
+	g->expected = nvidia_gpus_here() || (v->known && v->own.maker == GPU_NVIDIA);
 }
 
 void hang_gpus_start(struct hang_gpus *g, uv_loop_t *loop, const struct plan *plan, char **argv)

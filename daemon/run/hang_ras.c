@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "common/text.h"
-#include "daemon/blackbox/gpus_here.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/blackbox/ras_ask.h"
 #include "daemon/blackbox/ras_talk.h"
 #include "daemon/run/rounds.h"
@@ -114,7 +114,7 @@ static void work(struct helper *h)
 	a.ops = calloc(r->ranks, sizeof *a.ops);
 	if (!a.ops || !find_address(r, a.address))
 		return;
-	while (ask_once(r, &a) != -ECONNREFUSED || gpus_here())
+	while (ask_once(r, &a) != -ECONNREFUSED || nvidia_gpus_here())
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	free(a.ops);
 }

@@ -21,6 +21,7 @@
 #include "daemon/cluster/sight.h"
 #include "daemon/job/phrases.h"
 #include "daemon/observe/bus.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/output/front.h"
 #include "daemon/run/check_words.h"
 #include "daemon/run/state.h"
@@ -632,7 +633,7 @@ void preflight_watch(struct run *r)
 	bool gate = p->check_again & 1U << PHASE_GATE, quick = p->check_again & 1U << PHASE_QUICK;
 
 	if (p->max_restarts > 0 &&
-		((r->preflight.gpus && (quick || gate)) || (gate && gpu_watch_has_gpus())))
+		((r->preflight.gpus && (quick || gate)) || (gate && nvidia_gpus_here())))
 		gpu_watch_start(&r->gpu_watch, &r->loop,
 			plan_check_devices(r->plan, &r->end->memory), r->in->member->argv);
 }

@@ -4,6 +4,8 @@ import os
 import pytest
 
 from harness import BUILD, native
+from needs import needs_mounts
+from nvidia_kernel import with_gpus
 
 NVML = str(BUILD / 'tests' / 'workers')
 
@@ -30,8 +32,75 @@ def test_no_gpu(dry, refused, env):
     refused(native('dump', '--nproc_per_node=gpu'), '--nproc_per_node', 'GPU', 'NVML', env=env)
 
 
-def test_an_nvml_that_fails_is_said(refused):
-    refused(native('dump', '--nproc_per_node=gpu'), 'nvmlDeviceGetCount', env=fake('broken'), rc=1)
+UPDATED = 'NVML: nvmlInit: the driver that is loaded is not the one that is installed: reboot'
+
+
+@pytest.mark.parametrize('word', ['gpu', 'auto'])
+@pytest.mark.parametrize('env, says', [
+    (fake('broken'), 'NVML: nvmlDeviceGetCount: an error inside the driver'),
+    ({**fake(8), 'FAKE_NVML': 'nvmlInit=18'}, UPDATED),
+    ({**fake(8, '0,1'), 'FAKE_NVML': 'nvmlInit=18'}, UPDATED),
+    ({**fake(8), 'FAKE_NVML': 'nvmlInit=999'}, 'NVML: nvmlInit: an error inside the driver'),
+    ({**fake(8), 'FAKE_NVML': 'nvmlInit=4'}, 'NVML: nvmlInit: no permission'),
+    ({**fake(8), 'FAKE_NVML': 'nvmlInit=12'}, 'NVML: nvmlInit: error 12'),
+    ({**fake(8), 'FAKE_NVML': 'crash=nvmlInit'}, 'NVML: the process that asked it died'),
+])
+def test_an_nvml_that_fails_is_said(refused, place, word, env, says):
+    """Nobody guesses: no worker starts."""
+    refused(native('dump', f'--nproc_per_node={word}'), f'--nproc_per_node: "{word}" needs the number of GPUs', says,
+            'give a number, or cpu', env=env)
+    assert not place.dumps()
+
+
+@pytest.mark.parametrize('options', [['--gpus=0,1'], ['--gpus-per-worker=2'], ['--visible-devices=one']])
+def test_gpus_that_are_asked_for_where_nvml_fails(refused, options):
+    refused(native('dump', *options), options[0].split('=')[0], UPDATED, env={**fake(8), 'FAKE_NVML': 'nvmlInit=18'})
+
+
+def test_who_does_not_ask_for_gpus_starts_where_nvml_fails(dry):
+    env = {**fake(8), 'FAKE_NVML': 'nvmlInit=18'}
+    assert dry(['--nproc_per_node=cpu'], env).value('nproc_per_node') == str(len(os.sched_getaffinity(0)))
+    assert dry(['--nproc_per_node=3'], env).value('nproc_per_node') == '3'
+    assert dry(['--nproc_per_node=auto'], {**env, 'CUDA_VISIBLE_DEVICES': ''}).source('nproc_per_node').endswith('CPUs')
+
+
+@needs_mounts
+@pytest.mark.parametrize('env, says', [
+    (fake(-1), 'NVML: nvmlInit: the driver is not loaded'),
+    (fake(0), 'NVML counts none'),
+    ({}, 'libnvidia-ml.so.1'),
+], ids=['not reached', 'none', 'no library'])
+def test_gpus_with_device_files_that_nvml_does_not_count(refused, dry, env, says):
+    """In a container without GPUs auto takes the CPUs, although the driver is loaded."""
+    refused(native('dump', '--nproc_per_node=auto'), "isn't known here", says, env=env, wrap=with_gpus(8))
+    assert dry(['--nproc_per_node=auto'], env, wrap=with_gpus(0)).source('nproc_per_node').endswith('CPUs')
+
+
+@needs_mounts
+@pytest.mark.parametrize('kernel, variable', [
+    (with_gpus(0, 'kfd', 'nvidiactl'), 'HIP_VISIBLE_DEVICES'),
+    (with_gpus(2, 'kfd', 'nvidiactl'), 'CUDA_VISIBLE_DEVICES'),
+    (with_gpus(0), 'CUDA_VISIBLE_DEVICES'),
+], ids=["AMD's, and a file that NVML has left", 'both', 'neither'])
+def test_whose_gpus_are_here(dry, kernel, variable):
+    plan = dry(['--nproc_per_node=2', '--visible-devices=one'], wrap=kernel)
+    assert plan.edits(1)[variable]['value'] == '1'
+    assert ('HIP_VISIBLE_DEVICES' in plan.edits(1)) == (variable == 'HIP_VISIBLE_DEVICES')
+
+
+NODE = pytest.mark.skipif(os.geteuid() != 0 or os.path.exists('/proc/driver/nvidia'), reason='only root makes device '
+                          'files, and only where no driver is')
+
+
+@NODE
+@pytest.mark.parametrize('command', [
+    ['--self-check'], ['--check-node'], native('dump', '--nproc_per_node=auto'),
+    native('ending', '--nproc_per_node=2', '--preflight=quick', '--max-restarts=1'),
+])
+@pytest.mark.parametrize('gpus', ['-1', '2'])
+def test_asking_nvml_makes_no_device_file(launch, place, command, gpus):
+    launch(command, {**fake(gpus), 'FAKE_CONTROL_DEVICE': f'{place.path}/nvidiactl', 'END': 'exit:0'})
+    assert not (place.path / 'nvidiactl').exists()
 
 
 def test_nvml_is_loaded_only_where_it_is_asked(dry):

@@ -500,8 +500,8 @@ class TestGpuMemory:
 
     @pytest.fixture
     def see(self, place):
-        def call(use, *words, gpus=2):
-            env = place.environment({'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'),
+        def call(use, *words, gpus=2, faults=''):
+            env = place.environment({'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'), 'FAKE_NVML': faults,
                                      'FAKE_GPUS': str(gpus), 'FAKE_GPU_USE': use})
             done = subprocess.run([*launchctl(place), 'status', *words], env=env, capture_output=True, text=True,
                                   timeout=LIMIT, check=True)
@@ -524,11 +524,19 @@ class TestGpuMemory:
         ok('stop')
         running.end()
 
+    def test_a_gpu_that_may_not_be_asked_hides_no_other(self, job, see, ok):
+        running = job()
+        said = see(f'{running.pids[0]}:1073741824', gpus=4, faults='nvmlDeviceGetHandleByIndex@3=4')
+        assert 'GPU MEMORY' in said and '1.0 GiB' in said and 'not known' not in said
+        ok('stop')
+        running.end()
+
     def test_a_driver_that_hangs(self, job, see, ok):
         running = job()
         said = see('hang')
         assert 'GPU MEMORY' not in said and 'GPU memory is not known: NVML did not finish within 5 s' in said
-        assert 'GPU memory is not known: NVML: GPU 0 does not say who uses it' in see('fail')
+        assert 'GPU memory is not known: NVML: GPU 0 does not report who uses it' in see('fail')
+        assert 'GPU memory is not known: NVML: nvmlInit: the driver that is loaded' in see('', faults='nvmlInit=18')
         for gpus in 0, -1:
             assert 'GPU' not in see('', gpus=gpus)
             assert 'gpu_memory' not in json.loads(see('', '--json', gpus=gpus))

@@ -81,6 +81,13 @@ def test_gpus(check):
     assert 'nvmlDeviceGetCount' in check(env={'LD_LIBRARY_PATH': NVML, 'FAKE_GPUS': 'broken'})['GPUs']
 
 
+def test_what_nvml_says_where_it_counts_none(check):
+    fake = {'LD_LIBRARY_PATH': NVML, 'FAKE_GPUS': '-1'}
+    assert check(env=fake)['GPUs'] == '0 that workers would see; NVML: nvmlInit: the driver is not loaded'
+    found = check(env={**fake, 'FAKE_GPUS': '8', 'FAKE_NVML': 'nvmlInit=18'})['GPUs']
+    assert found.startswith('not known: NVML: nvmlInit: the driver that is loaded is not the one that is installed: ')
+
+
 def test_nodes_with_these_settings(check):
     two = ['--nnodes=2', '--node_rank=1', '--master_addr=10.0.0.4']
     found = check(*two, '--control=auto', env={'LAUNCHD_KEY': 'x' * 40})

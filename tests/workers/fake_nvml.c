@@ -13,14 +13,16 @@
  * as the functions below read them, which leave the caller's memory alone when they fail; used,
  * power, busy and tensor may be /PATH, a file with the number; without tensor=PERCENT a GPU counts
  * no work of its tensor units. Once all Xids are told, and somebody waits for more, that is written
- * to the FIFO $FAKE_XIDS_TOLD, and GPUs want a reset where they need one. $FAKE_GPU_BUSES is a list
- * of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what a driver of 2021 lacked.
- */
+ * to the FIFO $FAKE_XIDS_TOLD, and GPUs want a reset where they need one. Like NVML, it begins
+ * with making the driver's device file where it may: $FAKE_CONTROL_DEVICE. $FAKE_GPU_BUSES is a
+ * list of their addresses, "0000:3b:00.0". Built with OLD_DRIVER it lacks what a driver of 2021
+ * lacked. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,8 +152,11 @@ static int begin(const char *function, const void *device)
 
 int nvmlInit_v2(void)
 {
+	const char *control = getenv("FAKE_CONTROL_DEVICE");
 	int rc = begin("nvmlInit", NULL);
 
+	if (control)
+		(void)mknod(control, S_IFCHR | 0666, 0xc3ff);
 	return atoi(getenv("FAKE_GPUS")) < 0 ? NVML_DRIVER_NOT_LOADED : rc;
 }
 

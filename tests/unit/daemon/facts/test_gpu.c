@@ -11,6 +11,8 @@
 
 #include "daemon/facts/gpu.h"
 #include "daemon/os/dlib.h"
+#include "daemon/os/nvidia.h"
+#include "daemon/os/nvml_error.h"
 
 enum { BROKEN = 3 }; /* any of its errors */
 
@@ -18,13 +20,14 @@ enum { BROKEN = 3 }; /* any of its errors */
 static struct nvml_played {
 	int opens, init, device_count; /* what they return */
 	unsigned present, nameless;    /* nameless: the one that has no handle */
-	unsigned inits;
+	unsigned inits, guarded;
 	bool hangs, dies; /* in the count */
 } nvml;
 
 static int play_init(void)
 {
 	nvml.inits++;
+	assert_int_equal(nvml.guarded, 1); /* it can make no device file where no driver is */
 	return nvml.init;
 }
 
@@ -131,26 +134,84 @@ int __wrap_dlclose(void *library)
 	return 0;
 }
 
+/* What the kernel shows. */
+static struct nvidia_seen kernel;
+
+void __wrap_nvidia_look(const char *root, struct nvidia_seen *ret);
+void __wrap_nvidia_make_no_nodes(void);
+
+void __wrap_nvidia_look(const char *root, struct nvidia_seen *ret)
+{
+	assert_string_equal(root, "");
+	*ret = kernel;
+}
+
+/* Once, in the child, before the library is there. */
+void __wrap_nvidia_make_no_nodes(void)
+{
+	nvml.guarded++;
+}
+
+#define NO_KERNEL \
+	{ \
+		false, false, false \
+	}
+#define GPU_HOST \
+	{ \
+		.driver = true, .nodes = true \
+	}
+#define CPU_BOX \
+	{ \
+		.driver = true \
+	}
+#define NO_MODULE \
+	{ \
+		.idle = true \
+	}
+
 /* It is asked in a child. */
 static const struct read_row {
 	const char *says;
 	struct nvml_played played;
-	int rc;
-	bool known;
+	struct nvidia_seen kernel;
+	bool known, here;
 	unsigned count;
-	const char *part;
+	const char *said; /* the beginning */
 } reads[] = {
-	{ "a child counts", { .present = 4 }, 0, true, 4, NULL },
-	{ "a child finds none", { .present = 0 }, 0, true, 0, NULL },
-	{ "a child finds no library", { .opens = -ELIBACC }, 0, false, 0, NULL },
-	{ "a child finds no driver", { .init = BROKEN, .present = 4 }, 0, false, 0, NULL },
-	{ "a child finds another library", { .opens = -ELIBBAD }, -ELIBBAD, false, 0,
+	{ "a child counts", { .present = 4 }, GPU_HOST, true, false, 4, "" },
+	{ "a child finds none", { .present = 0 }, NO_KERNEL, true, false, 0, "NVML counts none" },
+	{ "none of those that have device files", { .present = 0 }, GPU_HOST, true, true, 0,
+		"NVML counts none" },
+	{ "a child finds no library", { .opens = -ELIBACC }, NO_KERNEL, false, false, 0,
 		"NVML can't be loaded" },
-	{ "a child hears of a failure", { .device_count = BROKEN }, -EIO, false, 0,
-		"nvmlDeviceGetCount failed" },
-	{ "a child hangs", { .hangs = true }, -ETIMEDOUT, false, 0,
-		"has not answered within 0.1 s" },
-	{ "a child dies", { .dies = true }, -EIO, false, 0, "the process that asked it died" },
+	{ "no library in a container without GPUs", { .opens = -ELIBACC }, CPU_BOX, false, false, 0,
+		"NVML can't be loaded" },
+	{ "no library for a GPU that no driver uses", { .opens = -ELIBACC }, NO_MODULE, false,
+		false, 0, "NVML can't be loaded" },
+	{ "no library for GPUs that have device files", { .opens = -ELIBACC }, GPU_HOST, false,
+		true, 0, "NVML can't be loaded" },
+	{ "a child finds no driver", { .init = NVML_DRIVER_NOT_LOADED, .present = 4 }, NO_KERNEL,
+		false, false, 0, "NVML: nvmlInit: the driver is not loaded" },
+	{ "no driver in a container without GPUs", { .init = NVML_DRIVER_NOT_LOADED }, CPU_BOX,
+		false, false, 0, "NVML: nvmlInit: the driver is not loaded" },
+	{ "a library and a GPU without a driver", { .init = NVML_DRIVER_NOT_LOADED }, NO_MODULE,
+		false, true, 0, "NVML: nvmlInit: the driver is not loaded" },
+	{ "GPUs with device files whose driver can't be reached",
+		{ .init = NVML_DRIVER_NOT_LOADED }, GPU_HOST, false, true, 0,
+		"NVML: nvmlInit: the driver is not loaded" },
+	{ "a driver that was updated", { .init = NVML_LIB_RM_VERSION_MISMATCH, .present = 4 },
+		NO_KERNEL, false, true, 0,
+		"NVML: nvmlInit: the driver that is loaded is not the one that is installed" },
+	{ "a driver that fails", { .init = NVML_UNKNOWN_ERROR }, GPU_HOST, false, true, 0,
+		"NVML: nvmlInit: an error inside the driver" },
+	{ "a child finds another library", { .opens = -ELIBBAD }, NO_KERNEL, false, true, 0,
+		"NVML can't be loaded" },
+	{ "a child hears of a failure", { .device_count = NVML_UNKNOWN_ERROR }, GPU_HOST, false,
+		true, 0, "NVML: nvmlDeviceGetCount: an error inside the driver" },
+	{ "a child hangs", { .hangs = true }, GPU_HOST, false, true, 0,
+		"NVML has not answered within 0.1 s" },
+	{ "a child dies", { .dies = true }, NO_KERNEL, false, true, 0,
+		"NVML: the process that asked it died" },
 };
 
 static void test_read(void **state)
@@ -162,9 +223,14 @@ static void test_read(void **state)
 	struct arena a = { 0 };
 
 	nvml = row->played;
-	assert_outcome(gpus_read(false, limit_ms, &a, &gpus, &why), row->rc, &why, row->part);
-	assert_int_equal(gpus.count, row->rc < 0 ? 77 : row->count);
+	kernel = row->kernel;
+	assert_outcome(gpus_read(false, limit_ms, &a, &gpus, &why), 0, &why, NULL);
+	assert_int_equal(gpus.count, row->count);
 	assert_int_equal(gpus.known, row->known);
+	assert_int_equal(gpus.here, row->here);
+	assert_int_equal(gpus.loaded, row->played.opens == 0);
+	assert_int_equal(strncmp(gpus.said, row->said, strlen(row->said)), 0);
+	assert_int_equal(*gpus.said == 0, *row->said == 0);
 	assert_null(gpus.at);
 	assert_int_equal(nvml.inits, 0); /* not here */
 	errno = 0;
@@ -197,7 +263,7 @@ static void test_names(void **state)
 {
 	const struct gpu_id ids[] = { { "GPU-2", "0000:20:00.0", "" },
 		{ "GPU-3", "0000:30:00.0", "X" }, { "GPU-9", "", "" } };
-	const struct gpus gpus = { true, 3, ids, GPU_NVIDIA };
+	const struct gpus gpus = { .known = true, .count = 3, .at = ids };
 	struct machine_gpu found[] = { { GPU_NVIDIA, 0, "0000:10:00.0", NULL, NULL, 0 },
 		{ GPU_NVIDIA, 1, "0000:20:00.0", NULL, NULL, 0 },
 		{ GPU_NVIDIA, 2, "0000:30:00.0", NULL, NULL, 0 },

@@ -2,13 +2,14 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/failure.h"
 #include "daemon/facts/gpu_memory.h"
 #include "daemon/os/dlib.h"
 
-enum { BROKEN = 999, ROOM = 3 };
+enum { BROKEN = 999, DENIED = 4, NO_DRIVER = 9, UPDATED = 18, ROOM = 3 };
 
 struct info {
 	unsigned pid;
@@ -19,8 +20,9 @@ struct info {
 /* What the library has, and what its functions return. */
 static struct nvml_played {
 	int opens, init, device_count, device, processes;
-	unsigned present;
-	struct info used[2]; /* each GPU's; of pid 0 there is none */
+	unsigned present, refuses; /* refuses: a bit for each GPU, whose `device` fails */
+	bool gpus_here;            /* by the kernel */
+	struct info used[2];       /* each GPU's; of pid 0 there is none */
 	unsigned shutdowns, closes;
 } nvml;
 
@@ -38,10 +40,12 @@ static int play_count(unsigned *ret)
 
 static int play_device(unsigned index, void **ret)
 {
+	int rc = nvml.refuses & 1U << index ? nvml.device : 0;
+
 	assert_true(index < nvml.present);
-	if (nvml.device == 0)
+	if (rc == 0)
 		*ret = &nvml;
-	return nvml.device;
+	return rc;
 }
 
 static int play_processes(void *device, unsigned *count, struct info *ret)
@@ -76,6 +80,12 @@ struct functions {
 int __wrap_dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why);
 int __wrap_dlclose(void *library);
+bool __wrap_nvidia_gpus_here(void);
+
+bool __wrap_nvidia_gpus_here(void)
+{
+	return nvml.gpus_here;
+}
 
 int __wrap_dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why)
@@ -125,14 +135,32 @@ static const struct use_row {
 	{ "no GPU", { .present = 0 }, -ELIBACC, 0, "there is no GPU" },
 	{ "no library", { .opens = -ELIBACC }, -ELIBACC, 0, "can't be loaded" },
 	{ "an old library", { .opens = -ELIBBAD }, -ELIBBAD, 0, "can't be loaded" },
-	{ "a library without a driver", { .init = BROKEN, .present = 1 }, -ELIBACC, 0,
-		"no driver" },
+	{ "a library without a driver", { .init = NO_DRIVER, .present = 1 }, -ELIBACC, 0,
+		"nvmlInit: the driver is not loaded" },
+	{ "GPUs whose driver can't be reached", { .init = NO_DRIVER, .gpus_here = true }, -EIO, 0,
+		"nvmlInit: the driver is not loaded" },
+	{ "a driver that was updated", { .init = UPDATED, .present = 1 }, -EIO, 0,
+		"nvmlInit: the driver that is loaded is not the one that is installed" },
 	{ "a driver that does not count", { .device_count = BROKEN, .present = 1 }, -EIO, 0,
-		"nvmlDeviceGetCount failed" },
-	{ "a GPU that has fallen off the bus", { .device = BROKEN, .present = 1 }, -EIO, 0,
-		"GPU 0 does not say who uses it" },
+		"nvmlDeviceGetCount: an error inside the driver" },
+	{ "a GPU that has fallen off the bus", { .device = BROKEN, .refuses = 1, .present = 1 },
+		-EIO, 0, "GPU 0 does not report who uses it" },
+	{ "a GPU that may not be asked hides no other",
+		{ .device = DENIED,
+			.refuses = 2,
+			.present = 3,
+			.used = { { .pid = 7, .used_bytes = 5 } } },
+		0, 2, NULL },
+	{ "the first may not be asked",
+		{ .device = DENIED,
+			.refuses = 1,
+			.present = 2,
+			.used = { { .pid = 7, .used_bytes = 5 }, { .pid = 8 } } },
+		0, 2, NULL },
+	{ "none may be asked", { .device = DENIED, .refuses = 3, .present = 2 }, -EIO, 0,
+		"no permission" },
 	{ "a GPU that does not tell", { .processes = BROKEN, .present = 1 }, -EIO, 0,
-		"GPU 0 does not say who uses it" },
+		"GPU 0 does not report who uses it" },
 };
 
 static void test_use(void **state)
@@ -150,7 +178,7 @@ static void test_use(void **state)
 		if (row->count == 2) {
 			assert_int_equal(uses[0].pid, 7);
 			assert_int_equal(uses[0].bytes, 5);
-			assert_int_equal(uses[1].pid, 8);
+			assert_int_equal(uses[1].pid, row->played.used[1].pid ? 8 : 7);
 		}
 	}
 	assert_int_equal(nvml.shutdowns, begun);

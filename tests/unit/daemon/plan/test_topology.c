@@ -14,31 +14,61 @@ static const struct nproc_row {
 	unsigned nproc;
 	const char *from; /* or part of the sentence */
 	const char *chosen, *per_worker;
+	const char *said;     /* NVIDIA's GPUs are here, but this is all that NVML says */
+	const char *variable; /* of the environment */
 } nprocs[] = {
-	{ "a number", "3", 8, 2, 0, 3, "--here", NULL, NULL },
-	{ "cpu", "cpu", 8, 2, 0, 8, "--here=cpu, CPUs", NULL, NULL },
-	{ "gpu", "gpu", 8, 2, 0, 2, "--here=gpu, GPUs", NULL, NULL },
-	{ "auto with GPUs", "auto", 8, 2, 0, 2, "--here=auto, GPUs", NULL, NULL },
-	{ "auto without any", "auto", 8, 0, 0, 8, "--here=auto, CPUs", NULL, NULL },
-	{ "gpu without any", "gpu", 8, 0, -EINVAL, 0, "no GPU", NULL, NULL },
-	{ "gpu, two of which are chosen", "gpu", 8, 6, 0, 2, "--here=gpu, GPUs", "0,5", NULL },
-	{ "gpu, two for each worker", "gpu", 8, 6, 0, 3, "--here=gpu, GPUs", NULL, "2" },
-	{ "gpu, some are left over", "gpu", 8, 6, 0, 1, "--here=gpu, GPUs", NULL, "4" },
+	{ "a number", "3", 8, 2, 0, 3, "--here", NULL, NULL, NULL, NULL },
+	{ "cpu", "cpu", 8, 2, 0, 8, "--here=cpu, CPUs", NULL, NULL, NULL, NULL },
+	{ "gpu", "gpu", 8, 2, 0, 2, "--here=gpu, GPUs", NULL, NULL, NULL, NULL },
+	{ "auto with GPUs", "auto", 8, 2, 0, 2, "--here=auto, GPUs", NULL, NULL, NULL, NULL },
+	{ "auto without any", "auto", 8, 0, 0, 8, "--here=auto, CPUs", NULL, NULL, NULL, NULL },
+	{ "gpu without any", "gpu", 8, 0, -EINVAL, 0, "no GPU", NULL, NULL, NULL, NULL },
+	{ "gpu, two of which are chosen", "gpu", 8, 6, 0, 2, "--here=gpu, GPUs", "0,5", NULL, NULL,
+		NULL },
+	{ "gpu, two for each worker", "gpu", 8, 6, 0, 3, "--here=gpu, GPUs", NULL, "2", NULL,
+		NULL },
+	{ "gpu, some are left over", "gpu", 8, 6, 0, 1, "--here=gpu, GPUs", NULL, "4", NULL, NULL },
 	{ "gpu, two of three chosen ones for each", "gpu", 8, 6, 0, 1, "--here=gpu, GPUs", "0-2",
-		"2" },
+		"2", NULL, NULL },
 	{ "gpu, fewer than each worker needs", "gpu", 8, 6, -EINVAL, 0, "but there are fewer", NULL,
-		"7" },
-	{ "gpu that isn't there", "gpu", 8, 2, -EINVAL, 0, "no GPU 2 among the 2 GPUs", "2", NULL },
+		"7", NULL, NULL },
+	{ "gpu that isn't there", "gpu", 8, 2, -EINVAL, 0, "no GPU 2 among the 2 GPUs", "2", NULL,
+		NULL, NULL },
 	{ "auto with chosen GPUs that nobody can count", "auto", 8, 0, 0, 8, "--here=auto, CPUs",
-		"0,1", NULL },
+		"0,1", NULL, NULL, NULL },
+	{ "gpu where NVML fails", "gpu", 8, 0, -EINVAL, 0,
+		"--here: \"gpu\" needs the number of GPUs, but it isn't known here (NVML: nvmlInit: "
+		"error 42): give a number, or cpu",
+		NULL, NULL, "NVML: nvmlInit: error 42", NULL },
+	{ "auto where NVML fails does not guess", "auto", 8, 0, -EINVAL, 0,
+		"--here: \"auto\" needs the number of GPUs, but it isn't known here (error 42)",
+		NULL, NULL, "error 42", NULL },
+	{ "cpu where NVML fails", "cpu", 8, 0, 0, 8, "--here=cpu, CPUs", NULL, NULL, "error 42",
+		NULL },
+	{ "a number where NVML fails", "3", 8, 0, 0, 3, "--here", NULL, NULL, "error 42", NULL },
+	{ "auto where all GPUs are hidden", "auto", 8, 0, 0, 8, "--here=auto, CPUs", NULL, NULL,
+		"error 42", "CUDA_VISIBLE_DEVICES=" },
+	{ "auto with a list of GPUs where NVML fails", "auto", 8, 0, -EINVAL, 0, "(error 42)", NULL,
+		NULL, "error 42", "CUDA_VISIBLE_DEVICES=0,1" },
+	{ "auto with AMD's GPUs by name", "auto", 8, 0, 0, 2, "--here=auto, GPUs", NULL, NULL,
+		"error 42", "HIP_VISIBLE_DEVICES=0,1" },
+	{ "two GPUs for each worker where NVML fails", "gpu", 8, 0, -EINVAL, 0,
+		"--gpus-per-worker: which GPUs are here isn't known: error 42", NULL, "2",
+		"error 42", NULL },
 };
 
 static void test_nproc(void **state)
 {
 	const struct nproc_row *row = *state;
+	const char *const env[] = { row->variable, NULL };
 	const struct facts facts = { .hostname = "h",
+		.env = env,
 		.cpus = row->cpus,
-		.gpus = { .known = row->gpus > 0, .count = row->gpus } };
+		.gpus = { .known = row->gpus > 0,
+			.count = row->gpus,
+			.loaded = row->said,
+			.here = row->said,
+			.said = row->said } };
 	struct topology t = { 0 };
 	struct settings_fixture b;
 	int rc;

@@ -15,12 +15,16 @@ static const struct gpu_id ids[] = {
 	{ "GPU-cc44", "0000:c3:00.0", "H100" },
 };
 
-static const struct gpus four = { true, 4, ids, GPU_NVIDIA };
-static const struct gpus counted = { true, 4, NULL, GPU_NVIDIA };
-static const struct gpus none = { true, 0, NULL, GPU_NVIDIA };
-static const struct gpus unknown = { false, 0, NULL, GPU_NVIDIA };
-static const struct gpus of_amd = { false, 0, NULL, GPU_AMD };
-static const struct gpus of_intel = { false, 0, NULL, GPU_INTEL };
+static const struct gpus four = { .known = true, .count = 4, .at = ids };
+static const struct gpus counted = { .known = true, .count = 4 };
+static const struct gpus none = { .known = true };
+static const struct gpus unknown = { .known = false };
+static const struct gpus uncounted = {
+	.loaded = true, .here = true, .said = "NVML: nvmlInit: error 42"
+};
+static const struct gpus no_nvml = { .here = true, .said = "there is no NVML" };
+static const struct gpus of_amd = { .maker = GPU_AMD };
+static const struct gpus of_intel = { .maker = GPU_INTEL };
 
 struct put {
 	enum setting_id id;
@@ -44,6 +48,17 @@ static const struct sees_row {
 	bool unknown;
 } sees[] = {
 	{ "all that NVML counts", &counted, { NULL }, { { 0 } }, 0, "0,1,2,3", false },
+	{ "where NVML fails nobody asks, so nobody has to know", &uncounted, { NULL }, { { 0 } }, 0,
+		"", true },
+	{ "chosen ones where NVML fails", &uncounted, { NULL }, { { SET_GPUS, "5,7" } }, -EINVAL,
+		"gpus: which GPUs are here isn't known: NVML: nvmlInit: error 42", false },
+	{ "each worker's own where NVML fails", &uncounted, { NULL },
+		{ { SET_VISIBLE_DEVICES, "one" } }, -EINVAL,
+		"visible-devices: which GPUs are here isn't known", false },
+	{ "... are those of the launcher's list", &uncounted, { "CUDA_VISIBLE_DEVICES=3,1" },
+		{ { SET_VISIBLE_DEVICES, "one" } }, 0, "3,1", false },
+	{ "chosen ones where NVML is not installed", &no_nvml, { NULL }, { { SET_GPUS, "5,7" } }, 0,
+		"5,7", false },
 	{ "nobody knows", &unknown, { NULL }, { { 0 } }, 0, "", true },
 	{ "the launcher's list", &unknown, { "CUDA_VISIBLE_DEVICES=3,1" }, { { 0 } }, 0, "3,1",
 		false },
