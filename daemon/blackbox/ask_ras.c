@@ -59,7 +59,7 @@ static void say(const char *address, int rc, const struct text *answer, struct t
 void ask_ras(const struct source_input *in, struct task_answer *a)
 {
 	struct text answer = { 0 };
-	char address[RAS_ADDRESS_SIZE] = RAS_ADDRESS;
+	char address[RAS_ADDRESS_SIZE] = "";
 	int rc;
 
 	/* all workers of a node have the same, by whomever it was set */
@@ -70,6 +70,8 @@ void ask_ras(const struct source_input *in, struct task_answer *a)
 		if (rc > 0)
 			break;
 	}
+	if (!*address) /* at NCCL's own port another job might answer */
+		return;
 	task_step(a, "NCCL RAS at %.40s", address);
 	rc = ras_ask(address, question, ASK_MS, RAS_MAX, &answer);
 	if (answer.len > 0)

@@ -14,8 +14,6 @@ struct text;
 /* UNCLEAR: it is not such a report, or was cut before its errors. */
 enum ras_says { RAS_WELL, RAS_ERRORS, RAS_UNCLEAR };
 
-#define RAS_ADDRESS "localhost:28028" /* without NCCL_RAS_ADDR */
-
 /* Of an answer of len bytes, whatever they are; more than that need not have come. Adds what stands
  * first under "Errors", else under "Warnings": "MISMATCH: Communicator ranks have different
  * collective operation counts"; where it is UNCLEAR, its first line. */

@@ -93,7 +93,8 @@ static int ask_once(const struct hang_ras *r, struct ras_asking *a)
 	return rc;
 }
 
-/* False: it is switched off. All workers of a node have the same, by whomever it was set. */
+/* False: it is switched off, or nobody knows it: at NCCL's own port another job might answer. All
+ * workers of a node have the same, by whomever it was set. */
 static bool find_address(const struct hang_ras *r, char ret[RAS_ADDRESS_SIZE])
 {
 	int rc = 0;
@@ -101,14 +102,14 @@ static bool find_address(const struct hang_ras *r, char ret[RAS_ADDRESS_SIZE])
 	for (unsigned i = 0; i < r->count && rc == 0; i++)
 		if (r->workers[i].pid > 0)
 			rc = ras_address_of((pid_t)r->workers[i].pid, ret);
-	return rc >= 0;
+	return rc > 0;
 }
 
 /* Until it is killed, or there is nobody to ask: where no GPU is, none will come. */
 static void work(struct helper *h)
 {
 	struct hang_ras *r = h->owner;
-	struct ras_asking a = { .address = RAS_ADDRESS };
+	struct ras_asking a = { 0 };
 	const struct timespec pause = { .tv_sec = EVERY_MS / 1000 };
 
 	a.ops = calloc(r->ranks, sizeof *a.ops);

@@ -117,7 +117,7 @@ def test_nproc_cpu_is_the_cpus_workers_may_use(dry):
     assert plan.value('nproc_per_node') == '1'
 
 
-@pytest.mark.skipif(os.path.exists('/dev/nvidiactl'), reason='there are GPUs here')
+@pytest.mark.skipif(os.path.exists('/proc/driver/nvidia'), reason='there are GPUs here')
 def test_nproc_gpu_and_auto_without_a_gpu(dry, refused):
     refused(['--nproc_per_node=gpu', '/bin/true'], '--nproc_per_node', 'gpu', 'no GPU')
     assert dry(['--nproc_per_node=auto']).value('nproc_per_node') == \

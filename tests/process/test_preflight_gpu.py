@@ -110,7 +110,7 @@ def test_a_node_without_gpus_is_unknown(start, env):
     assert exit_codes(results) == [0] * 3
     [warning] = warnings(results[0])
     assert f'node 1 ({HOST}) is bad: gpu_count: none, but 2 of 3 nodes have 2' in warning
-    assert f'node 1 ({HOST}): gpu: NVML shows no GPU' in checked(results[0])[0]
+    assert f'node 1 ({HOST}): gpu: NVML counts none' in checked(results[0])[0]
 
 
 def test_no_program(start, refused, place):

@@ -82,7 +82,7 @@ static const struct address_row {
 	bool good;
 	const char *host, *port;
 } addresses[] = {
-	{ "the default", RAS_ADDRESS, true, "localhost", "28028" },
+	{ "the default", "localhost:28028", true, "localhost", "28028" },
 	{ "IPv6", "[::1]:7", true, "::1", "7" },
 	{ "no port", "localhost", false, NULL, NULL },
 	{ "an empty port", "localhost:", false, NULL, NULL },
