@@ -7,11 +7,11 @@
 #include "common/failure.h"
 #include "common/text.h"
 #include "daemon/blackbox/answer_file.h"
-#include "daemon/os/nvidia.h"
 #include "daemon/blackbox/source.h"
 #include "daemon/check/nvml.h"
 #include "daemon/check/task.h"
 #include "daemon/check/xid.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/os/procfs.h"
 
 enum { GPUS_MAX = 64, PROCESSES_MAX = 64, MW = 1000 };

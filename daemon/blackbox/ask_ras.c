@@ -6,11 +6,11 @@
 
 #include "common/text.h"
 #include "daemon/blackbox/answer_file.h"
-#include "daemon/os/nvidia.h"
 #include "daemon/blackbox/ras_ask.h"
 #include "daemon/blackbox/ras_talk.h"
 #include "daemon/blackbox/source.h"
 #include "daemon/check/task.h"
+#include "daemon/os/nvidia.h"
 
 enum {
 	ASK_MS = 4000, /* less than the task's limit, so that what has come is kept */

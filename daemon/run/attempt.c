@@ -8,9 +8,9 @@
 
 #include "common/failure.h"
 #include "common/utc.h"
-#include "daemon/os/nvidia.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/os/procfs.h"
 #include "daemon/output/front.h"
 #include "daemon/run/state.h"

@@ -9,8 +9,8 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "common/num.h"
-#include "daemon/os/nvidia.h"
 #include "daemon/check/nvml.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/plan/plan.h"
 #include "daemon/witness/gpu_work.h"
 

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "common/text.h"
-#include "daemon/os/nvidia.h"
 #include "daemon/blackbox/ras_ask.h"
 #include "daemon/blackbox/ras_talk.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/run/rounds.h"
 #include "daemon/witness/ras_counts.h"
 #include "daemon/workers/worker.h"

@@ -6,8 +6,8 @@ import threading
 class Ras:
     """Answers every client with the pieces that answer() gives, and notes what it was asked last and how often."""
 
-    def __init__(self, answer, hold=False):
-        self.listener = socket.create_server(('127.0.0.1', 0))
+    def __init__(self, answer, hold=False, port=0):
+        self.listener = socket.create_server(('127.0.0.1', port))
         self.env = {'NCCL_RAS_ADDR': f'127.0.0.1:{self.listener.getsockname()[1]}'}
         self.asked, self.clients, self.answer, self.hold = b'', 0, answer, threading.Event()
         if not hold:

@@ -55,8 +55,8 @@ def fail(start, place):
 def ras():
     made = []
 
-    def make(*pieces, hold=False):
-        made.append(Ras(lambda: pieces, hold))
+    def make(*pieces, hold=False, port=0):
+        made.append(Ras(lambda: pieces, hold, port))
         return made[-1]
 
     yield make
@@ -317,3 +317,12 @@ def test_a_user_who_has_no_time(start, place):
     assert job.end().rc == 7
     [told] = [event for event in map(json.loads, events.read_text().splitlines()) if event['event'] == 'stop']
     assert told['signal'] == 'SIGTERM'
+
+
+@pytest.mark.xdist_group('nccls-own-port')
+def test_another_jobs_ras_is_not_asked(fail, ras):
+    """It is at NCCL's own port. No worker of this job lives, so none has an address."""
+    other = ras(REPORT % MISMATCH, port=28028)
+    kept = fail(workers=1)
+    assert not kept.of('nccl_ras') and not (kept.path / 'nccl-ras.txt').exists()
+    assert other.clients == 0

@@ -137,6 +137,16 @@ def test_nobody_asks(job, ras, more, options):
     assert one.end().rc == 0
 
 
+@pytest.mark.xdist_group('nccls-own-port')
+def test_another_jobs_ras_is_not_asked(job, ras):
+    """It is at NCCL's own port; the workers' address is taken from them, so that nobody knows it."""
+    other = ras(lambda: json_answer({0: 5, 1: 4, 2: 5}), port=28028)
+    one = job({}, '--on-hang=report', '--wrap=env -u NCCL_RAS_ADDR')
+    let_pass(6, 'nobody asks')
+    assert other.clients == 0 and not one.asks()
+    assert one.end().rc == 0
+
+
 # Each asks the store as the monitor of ProcessGroupNCCL does, until it is told to stop to.
 POLLS = '''
 import os, pathlib, select, socket, struct, sys
