@@ -153,6 +153,9 @@ static void edit_evidence(struct build *b, const struct attempt *attempt)
 	struct nccl_names names;
 
 	nccl_names_choose(b->p, attempt, b->arena, &names);
+	if (names.set_trace)
+		edit(b, NCCL_TRACE, names.set_trace,
+			"--blackbox: torch's flight recorder is off without it before 2.11");
 	if (names.set_dumps)
 		edit(b, names.dumps_variable, names.set_dumps, why);
 	if (names.set_pipes)

@@ -59,6 +59,9 @@ void nccl_names_choose(const struct plan *p, const struct attempt *attempt, stru
 		ret->set_ras = ras_address(attempt->master_port, arena);
 	if (!p->blackbox_dir)
 		return;
+	if (!env_given(p->user_env, p->env, NCCL_TRACE) &&
+		!env_given(p->user_env, p->env, NCCL_TRACE_NOW))
+		ret->set_trace = "2000"; /* as torch itself from 2.11 on */
 	if (!ret->dumps)
 		ret->dumps = ret->set_dumps = file_name(attempt, "nccl_trace", arena);
 	if (!ret->pipes && p->wrap.count == 0)

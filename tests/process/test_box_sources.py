@@ -186,12 +186,15 @@ def test_nccl_that_floods(fail, ras):
 
 def test_what_is_set_for_nccl(dry):
     """Only with --blackbox, and only what nobody else has set."""
-    names = {'TORCH_NCCL_DEBUG_INFO_TEMP_FILE', 'TORCH_NCCL_DEBUG_INFO_PIPE_FILE', 'NCCL_RAS_ADDR'}
+    names = {'TORCH_NCCL_DEBUG_INFO_TEMP_FILE', 'TORCH_NCCL_DEBUG_INFO_PIPE_FILE', 'NCCL_RAS_ADDR',
+             'TORCH_NCCL_TRACE_BUFFER_SIZE'}
     assert not names & set(dry(['--log-dir=logs', '--blackbox=none']).edits())
     assert names <= set(dry(['--blackbox=box']).edits())
     edits = dry(['--blackbox=box', '--master_port=29500', '--env', 'TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/x']).edits()
     assert edits['NCCL_RAS_ADDR']['value'] == 'localhost:29529'
     assert edits['TORCH_NCCL_DEBUG_INFO_PIPE_FILE']['value'] == '/x'
+    assert edits['TORCH_NCCL_TRACE_BUFFER_SIZE']['value'] == '2000'
+    assert 'TORCH_NCCL_TRACE_BUFFER_SIZE' not in dry(['--blackbox=box'], {'TORCH_FR_BUFFER_SIZE': '7'}).edits()
 
 
 RECORDER = '''

@@ -62,6 +62,7 @@ static void test_names(void **state)
 	assert_text(names.set_dumps, row->set_dumps);
 	assert_text(names.set_pipes, row->set_pipes);
 	assert_text(names.set_ras, row->set_ras);
+	assert_text(names.set_trace, row->blackbox ? "2000" : NULL);
 	arena_done(&arena);
 }
 
@@ -85,9 +86,42 @@ static void test_hangs(void **state)
 	arena_done(&arena);
 }
 
+/* Up to torch 2.10 the recorder is off unless its buffer has a size; the user's own stays. */
+static const struct trace_row {
+	const char *says, *torch, *inherited, *given, *set;
+} traces[] = {
+	{ "a version that is not known", NULL, NULL, NULL, "2000" },
+	{ "the first with a recorder", "2.3.1", NULL, NULL, "2000" },
+	{ "the last that has it off", "2.10.0", NULL, NULL, "2000" },
+	{ "the user's size", "2.6", NCCL_TRACE "=20000", NULL, NULL },
+	{ "the user has it off", "2.12", NCCL_TRACE "=0", NULL, NULL },
+	{ "the user's size by its newer name", "2.9", NCCL_TRACE_NOW "=50", NULL, NULL },
+	{ "that of --env", "2.9", NULL, "7", NULL },
+};
+
+static void test_trace(void **state)
+{
+	const struct trace_row *row = *state;
+	const char *env[] = { "PATH=/bin", row->inherited, NULL };
+	const struct env_change given = { .name = NCCL_TRACE, .value = row->given };
+	const struct plan p = { .env = env,
+		.user_env = row->given ? &given : NULL,
+		.blackbox_dir = "box",
+		.torch_version = row->torch };
+	const struct attempt attempt = { 2, "29500", "/tmp/run", NULL };
+	struct arena arena = { 0 };
+	struct nccl_names names;
+
+	nccl_names_choose(&p, &attempt, &arena, &names);
+	assert_text(names.set_trace, row->set);
+	arena_done(&arena);
+}
+
 TESTS(nccl_names)
 {
 	static struct suite s;
+
+	SUITE_ROWS(&s, test_trace, traces);
 
 	suite_add(&s, "RAS alone for --on-hang", test_hangs, NULL, NULL);
 	SUITE_ROWS(&s, test_names, rows);
