@@ -121,6 +121,23 @@ static void ask_processes(struct gpu_asked *g)
 	}
 }
 
+/* By its name of CUDA 12.8 on (driver 570), else by that which 13.0 calls deprecated. */
+static void ask_temperature(struct gpu_asked *g)
+{
+	struct nvml_temperature now = { .version = NVML_TEMPERATURE_VERSION };
+	unsigned value;
+
+	at(g, "nvmlDeviceGetTemperatureV");
+	if (g->nvml->temperature && g->nvml->temperature(g->device, &now) == NVML_OK) {
+		text_printf(g->file, "  temperature: %d C\n", now.celsius);
+		return;
+	}
+	at(g, "nvmlDeviceGetTemperature");
+	if (g->nvml->temperature_before &&
+		is_told(g, g->nvml->temperature_before(g->device, 0, &value)))
+		text_printf(g->file, "  temperature: %u C\n", value);
+}
+
 static void ask_activity(struct gpu_asked *g)
 {
 	struct nvml_utilization busy;
@@ -136,9 +153,18 @@ static void ask_activity(struct gpu_asked *g)
 		text_printf(g->file,
 			"  utilisation: %u %% (100 %% also in a hang), of memory %u %%\n", busy.gpu,
 			busy.memory);
-	at(g, "nvmlDeviceGetTemperature");
-	if (g->nvml->temperature && is_told(g, g->nvml->temperature(g->device, 0, &value)))
-		text_printf(g->file, "  temperature: %u C\n", value);
+	ask_temperature(g);
+}
+
+/* By its name of CUDA 12.2 on (driver 535), else by that which 13.0 calls deprecated. False: it
+ * does not tell. */
+static bool find_reasons(struct gpu_asked *g, unsigned long long *ret)
+{
+	at(g, "nvmlDeviceGetCurrentClocksEventReasons");
+	if (g->nvml->slowed && g->nvml->slowed(g->device, ret) == NVML_OK)
+		return true;
+	at(g, "nvmlDeviceGetCurrentClocksThrottleReasons");
+	return g->nvml->slowed_before && is_told(g, g->nvml->slowed_before(g->device, ret));
 }
 
 /* nvmlClocksEventReason*: those that slow a GPU down though it has work. */
@@ -161,8 +187,7 @@ static void ask_clocks(struct gpu_asked *g)
 	at(g, "nvmlDeviceGetClockInfo");
 	if (g->nvml->clock && is_told(g, g->nvml->clock(g->device, NVML_SM_CLOCK, &mhz)))
 		text_printf(g->file, "  SM clock: %u MHz\n", mhz);
-	at(g, "nvmlDeviceGetCurrentClocksThrottleReasons");
-	if (!g->nvml->throttled || !is_told(g, g->nvml->throttled(g->device, &mask)))
+	if (!find_reasons(g, &mask))
 		return;
 	text_printf(g->file, "  reasons of its clocks: 0x%llx\n", mask);
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)

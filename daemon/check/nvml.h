@@ -120,6 +120,14 @@ struct nvml_utilization {
 	unsigned gpu, memory;
 };
 
+/* nvmlTemperature_v1_t */
+struct nvml_temperature {
+	unsigned version; /* NVML_TEMPERATURE_VERSION */
+	int sensor;       /* 0: the GPU's */
+	int celsius;
+};
+#define NVML_TEMPERATURE_VERSION ((unsigned)sizeof(struct nvml_temperature) | 1u << 24)
+
 /* nvmlEventData_t */
 struct nvml_event {
 	void *device;
@@ -175,9 +183,11 @@ struct nvml_api {
 	int (*processes)(void *device, unsigned *count, struct nvml_process *ret);
 	int (*power)(void *device, unsigned *ret_mw);
 	int (*utilization)(void *device, struct nvml_utilization *ret);
-	int (*temperature)(void *device, int sensor, unsigned *ret_c);
+	int (*temperature)(void *device, struct nvml_temperature *ret);
+	int (*temperature_before)(void *device, int sensor, unsigned *ret_c);
 	int (*clock)(void *device, int type, unsigned *ret_mhz);
-	int (*throttled)(void *device, unsigned long long *ret_reasons);
+	int (*slowed)(void *device, unsigned long long *ret_reasons);
+	int (*slowed_before)(void *device, unsigned long long *ret_reasons);
 	int (*event_set)(void **ret);
 	int (*event_register)(void *device, unsigned long long types, void *set);
 	int (*event_wait)(void *set, struct nvml_event *ret, unsigned timeout_ms);

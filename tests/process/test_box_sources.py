@@ -112,6 +112,17 @@ def test_gpus(fail):
     assert told.count('NVIDIA H100') == 2 and 'SM clock: 1980 MHz' in told
 
 
+@pytest.mark.parametrize('folder, faults, celsius', [
+    ('', '', 62), ('', 'nvmlDeviceGetTemperatureV=3 nvmlDeviceGetCurrentClocksEventReasons=13', 61),
+    ('old_driver', '', 61),
+], ids=['by their newer names', 'which do not answer', 'by their older ones'])
+def test_what_has_an_older_name(fail, folder, faults, celsius):
+    kept = fail(env={**NVML, 'LD_LIBRARY_PATH': f'{NVML["LD_LIBRARY_PATH"]}/{folder}',
+                     'FAKE_NVML': f'throttled@1=64 {faults}'})
+    told = kept.text('gpus.txt')
+    assert told.count(f'temperature: {celsius} C') == 2 and told.count('slowed down by heat (hardware)') == 1
+
+
 @pytest.mark.parametrize('fault, gpu, told', [
     ('hang=nvmlInit', None, 'nvmlInit'),
     ('hang@1=nvmlDeviceGetMemoryInfo', 'GPU 0', 'nvmlDeviceGetMemoryInfo of GPU 1'),

@@ -60,8 +60,10 @@ int nvmlGpmSampleAlloc(void **ret);
 int nvmlGpmSampleGet(void *device, void *sample);
 int nvmlGpmMetricsGet(struct nvml_metrics *ret);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *ret);
+int nvmlDeviceGetTemperatureV(void *device, struct nvml_temperature *ret);
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned *ret);
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *ret);
+int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *ret);
 int nvmlEventSetCreate(void **ret);
 int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set);
 int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms);
@@ -522,6 +524,28 @@ int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
 }
 
 #ifndef OLD_DRIVER
+
+int nvmlDeviceGetTemperatureV(void *device, struct nvml_temperature *ret)
+{
+	int rc = begin("nvmlDeviceGetTemperatureV", device);
+
+	if (rc != NVML_OK)
+		return rc;
+	if (ret->version != NVML_TEMPERATURE_VERSION || ret->sensor != 0)
+		return INVALID_ARGUMENT;
+	ret->celsius = 62;
+	return NVML_OK;
+}
+
+int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *ret)
+{
+	int rc = begin("nvmlDeviceGetCurrentClocksEventReasons", device);
+
+	if (rc != NVML_OK)
+		return rc;
+	*ret = number("throttled", device, 0);
+	return NVML_OK;
+}
 
 int nvmlGpmQueryDeviceSupport(void *device, struct nvml_metrics_support *ret)
 {
