@@ -379,7 +379,6 @@ static void watch_gpus(struct run *r)
 
 static void start_workers(struct run *r)
 {
-	preflight_watch(r);
 	run_goto(r, RUN_WORKING);
 	int rc = start_pool(r);
 
@@ -397,6 +396,36 @@ static void start_workers(struct run *r)
 		member_failed(&r->member, &r->pool.culprit->outcome);
 }
 
+/* What workers take is not to count as in use before the first attempt: they wait for the watch to
+ * have read that, but not for a driver that hangs. */
+static void on_levels(uv_timer_t *t)
+{
+	struct run *r = t->data;
+
+	if (gpu_watch_is_reading(&r->gpu_watch) && uv_now(&r->loop) < r->levels_until_ms)
+		return;
+	(void)uv_timer_stop(t);
+	start_workers(r);
+}
+
+static void start_with_levels(struct run *r)
+{
+	enum {
+		LOOK_MS = 5,
+		LIMIT_MS = 30000
+	}; /* GPUs that nothing keeps awake start up meanwhile */
+
+	progress_expect(&r->progress);
+	preflight_watch(r);
+	if (!gpu_watch_is_reading(&r->gpu_watch)) {
+		start_workers(r);
+		return;
+	}
+	uv_update_time(&r->loop);
+	r->levels_until_ms = uv_now(&r->loop) + LIMIT_MS;
+	(void)uv_timer_start(&r->levels, on_levels, LOOK_MS, LOOK_MS);
+}
+
 void attempt_prepared(void *run, const struct failure *why)
 {
 	struct run *r = run;
@@ -412,8 +441,7 @@ void attempt_prepared(void *run, const struct failure *why)
 		run_goto(r, RUN_CHECKING);
 		preflight_start(r);
 	} else {
-		progress_expect(&r->progress);
-		start_workers(r);
+		start_with_levels(r);
 	}
 }
 
@@ -423,8 +451,7 @@ void attempt_checked(struct run *r)
 		end_unstarted(r, &r->known);
 		return;
 	}
-	progress_expect(&r->progress);
-	start_workers(r);
+	start_with_levels(r);
 }
 
 void attempt_init(struct run *r)
@@ -443,13 +470,15 @@ void attempt_init(struct run *r)
 		.on_over = on_post_over,
 		.owner = r };
 	(void)uv_timer_init(&r->loop, &r->draining); /* can't fail */
-	r->draining.data = r;
+	(void)uv_timer_init(&r->loop, &r->levels);   /* neither can it */
+	r->draining.data = r->levels.data = r;
 }
 
 void attempt_close(struct run *r)
 {
 	progress_close(&r->progress);
 	uv_close((uv_handle_t *)&r->draining, NULL);
+	uv_close((uv_handle_t *)&r->levels, NULL);
 }
 
 void attempt_start(struct run *r, unsigned number, unsigned master_port)

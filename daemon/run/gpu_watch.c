@@ -52,6 +52,14 @@ void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, const char *visible, 
 	(void)helper_start(&w->helper, loop, sizeof(struct watched), 0);
 }
 
+bool gpu_watch_is_reading(const struct gpu_watch *w)
+{
+	const struct xids *x = xids_of(&w->helper);
+
+	return x && w->helper.state == HELPER_RUNNING && x->levels == 0 &&
+		x->state == XIDS_STARTING;
+}
+
 const struct xids *gpu_watch_xids(const struct gpu_watch *w)
 {
 	return xids_of(&w->helper);

@@ -23,6 +23,9 @@ struct gpu_watch {
  * all GPUs are its own. argv: as struct helper has it. */
 void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, const char *visible, char **argv);
 
+/* Whether it still reads how much memory is in use, which workers are not to be part of. */
+bool gpu_watch_is_reading(const struct gpu_watch *w);
+
 /* What it has seen, in memory that is there until gpu_watch_stop(). NULL: it was never started. */
 const struct xids *gpu_watch_xids(const struct gpu_watch *w);
 

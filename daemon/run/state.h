@@ -71,6 +71,8 @@ struct run {
 	struct preflight preflight; /* in CHECKING */
 	struct space_look spaces;   /* where restarts are checked */
 	struct gpu_watch gpu_watch; /* from the first check on, where restarts are checked */
+	uv_timer_t levels;          /* in OPENING or CHECKING: workers wait for its levels */
+	uint64_t levels_until_ms;
 	struct pool pool;
 	struct progress progress; /* in WORKING */
 	struct hang_watch hang;   /* in WORKING, with --on-hang */

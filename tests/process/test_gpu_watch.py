@@ -7,6 +7,7 @@ import pytest
 
 from harness import BUILD, children_of, is_running, native, status_of, supervisor_of, until
 from needs import needs_mounts
+from nvidia_kernel import with_gpus
 from own_mounts import OWN_MOUNTS
 from together import errors
 
@@ -177,6 +178,43 @@ def test_none_where_nobody_asks(job, options, env):
     one = job('', *options, env=env)
     until(lambda: len(children_of(one.supervisor)) == 1, 'what looks at file systems to end')
     assert one.end(1 if options[0].endswith('0') else 2).rc == 7
+
+
+@pytest.fixture
+def held(start, place):
+    """A job whose watch can't read a GPU's memory before the test writes it into the FIFO; its restart is checked."""
+    os.mkfifo(place.path / 'used')
+    ready, go = place.fifo('ready'), place.fifo('go')
+    launcher = start(
+        ['--max-restarts=1', *native('ending')],
+        {**NVML, 'FAKE_NVML': f'used@0={place.path}/used', 'TELL': ready.path, 'GO': go.path, 'END': 'exit:0'},
+        wrap=with_gpus(4))
+
+    def write():
+        try:
+            return os.open(place.path / 'used', os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads it yet
+            return None
+
+    fifo = until(write, 'the watch to read')
+    names = [status_of(pid).get('Name') for pid in children_of(supervisor_of(launcher.pid))]
+    assert 'gpu-watch' in names and 'ending' not in names
+    yield launcher, ready, go, fifo
+    os.close(fifo)
+
+
+def test_memory_is_read_before_workers_start(held):
+    launcher, ready, go, fifo = held
+    os.write(fifo, b'77\n')
+    ready.expect('ready', 1)
+    go.go()
+    assert launcher.end().rc == 0
+
+
+def test_a_job_that_is_stopped_before_it_is_read(held):
+    launcher, _, _, _ = held
+    launcher.signal(15)
+    assert launcher.end().rc == 143
 
 
 def test_it_ends_with_its_launcher(job):
