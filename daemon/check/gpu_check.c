@@ -146,7 +146,8 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 /* Its place on the bus, and which GPU of the job's it is. */
 static void identify(struct gpu *g, const struct task *t, struct gpu_identity *ret)
 {
-	const struct gpu_listed listed = { &g->nvml, g->device, t->number, t->count, ret->uuid };
+	const struct gpu_listed listed = { &g->nvml, nvml_numbers_are_cudas(&g->nvml), g->device,
+		t->number, t->count, ret->uuid };
 	struct nvml_pci pci;
 
 	task_step(g->answer, "nvmlDeviceGetUUID");
@@ -176,7 +177,7 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 	g.visible = devices_visible(g.in->visible, t->count);
 	id->lost = true;
 	id->shown = gpu_shown(g.in->visible,
-		&(struct gpu_listed){ NULL, NULL, t->number, t->count, id->uuid }, &g.part);
+		&(struct gpu_listed){ NULL, true, NULL, t->number, t->count, id->uuid }, &g.part);
 	if (begin(a, &g.nvml, &why) != NVML_OK) {
 		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_driver, t->subject,
 			"NVML, which just answered, does not begin once more");
@@ -283,6 +284,27 @@ static void add_models(const struct tasks *all, struct findings *ret)
 			other ? ", and others beside" : "");
 }
 
+/* Where GPUs are of several models, CUDA's numbers are not NVML's. */
+static void add_unsure(const struct quick_input *in, const struct tasks *all, struct findings *ret)
+{
+	unsigned there = 0, shown = 0;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (all->at[i].work == ask_gpu) {
+			const struct gpu_identity *id =
+				(const struct gpu_identity *)all->at[i].answer->more;
+
+			there++;
+			shown += id->shown;
+		}
+	if (there > 0 && shown == 0 && devices_visible(in->visible, there) > 0)
+		findings_add(ret, HEALTH_UNKNOWN, "gpu_model", "",
+			"GPUs of several models, which CUDA numbers by speed: " CUDA_DEVICES
+			"=%s does not say which are meant; give UUIDs, or " CUDA_ORDER
+			"=PCI_BUS_ID",
+			in->visible);
+}
+
 static void check_uuids(const struct quick_input *in, const struct tasks *all, struct findings *ret)
 {
 	const char *list = in->gpu_uuids, *entry;
@@ -368,6 +390,7 @@ void gpu_check_sum_up(const struct quick_input *in, const struct tasks *all, str
 	d = (const struct driver *)driver->answer->more;
 	check_count(in, d, ret);
 	add_models(all, ret);
+	add_unsure(in, all, ret);
 	if (d->answered)
 		check_uuids(in, all, ret);
 	for (size_t i = 0; i < all->count; i++) {

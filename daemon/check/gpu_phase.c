@@ -209,21 +209,33 @@ static int run_crew(const struct phase_input *in, const struct gpu_crew *c, stru
 	return rc;
 }
 
-/* The name of the first GPU that CUDA shows. */
-static const char *model_of(const struct gpus *gpus, const char *list, struct arena *arena)
+static bool are_of_one_model(const struct gpus *gpus)
+{
+	for (unsigned i = 1; i < gpus->count && i < GPUS_MAX; i++)
+		if (strcmp(gpus->at[i].name, gpus->at[0].name) != 0)
+			return false;
+	return true;
+}
+
+/* The name of the first GPU that CUDA shows; NULL: which that is isn't known. */
+static const char *model_of(
+	const struct gpus *gpus, const char *list, const char *order, struct arena *arena)
 {
 	const char *first = list ? devices_nth(arena, list, 0) : NULL;
 	uint64_t number = 0;
 
-	if (first && num_parse(first, 0, gpus->count - 1, &number) < 0)
+	if (first && num_parse(first, 0, gpus->count - 1, &number) < 0) {
 		for (unsigned i = 0; i < gpus->count; i++)
 			if (strncmp(gpus->at[i].uuid, first, strlen(first)) == 0)
 				number = i;
+	} else if (!are_of_one_model(gpus) && strcmp(order ? order : "", "PCI_BUS_ID") != 0) {
+		return NULL;
+	}
 	return gpus->at[number].name;
 }
 
 /* How many the workers see; 0: none, or NVML can't tell, for which why has a sentence. *ret_model:
- * what NVML calls them, "" where it doesn't say. */
+ * what NVML calls them, "" where it doesn't say; NULL: it isn't known which they are. */
 static unsigned visible_gpus(
 	const char *const *env, struct arena *arena, const char **ret_model, struct failure *why)
 {
@@ -239,7 +251,7 @@ static unsigned visible_gpus(
 	}
 	count = devices_visible(list, gpus.count);
 	if (count > 0)
-		*ret_model = model_of(&gpus, list, arena);
+		*ret_model = model_of(&gpus, list, env_get(env, CUDA_ORDER), arena);
 	return count < GPU_CREW_MAX ? count : GPU_CREW_MAX;
 }
 
@@ -287,7 +299,7 @@ static int measure(const struct phase_input *in, struct text *ret, struct failur
 	/* who has none says so all the same: the others wait for the number */
 	if (gpus > 0 && gpu_phase_program(in->env, &arena, &c.program, &none) == 0)
 		c.count = gpus;
-	c.least = least_of(in->settings, model, &arena);
+	c.least = model ? least_of(in->settings, model, &arena) : NULL;
 	c.nccl_home = c.count > 0 ? nccl_of_torch(in, &arena) : NULL;
 	rc = agree_on_ranks(in, &c, &store, why);
 	if (rc == 0 && c.count == 0)

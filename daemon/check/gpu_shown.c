@@ -43,7 +43,7 @@ static bool entry_shows(const struct gpu_listed *gpu, const char *entry, size_t 
 	uint64_t n;
 
 	if (num_parse_len(entry, len, 0, UINT32_MAX, &n) == 0)
-		return n == gpu->number;
+		return n == gpu->number && gpu->numbered;
 	if (!begins_with(entry, len, mig))
 		return strncmp(entry, gpu->uuid, len) == 0;
 	*ret_part = is_part_of(gpu, entry, len);

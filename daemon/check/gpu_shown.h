@@ -9,6 +9,7 @@ struct nvml_api;
 /* A GPU as NVML has it. */
 struct gpu_listed {
 	const struct nvml_api *nvml; /* asked for MIG devices only */
+	bool numbered;               /* CUDA's numbers are NVML's; else none shows it for sure */
 	void *device;
 	unsigned number, present; /* of so many */
 	const char *uuid;

@@ -1,7 +1,11 @@
 /* nvml.c - see nvml.h */
 #include "daemon/check/nvml.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/failure.h"
+#include "daemon/facts/devices.h"
 #include "daemon/os/dlib.h"
 #include "daemon/os/nvidia.h"
 
@@ -66,4 +70,26 @@ int nvml_load(struct nvml_api *ret, struct failure *why)
 
 	nvidia_make_no_nodes();
 	return dlib_open(&library, NULL, ret, &unused, why);
+}
+
+bool nvml_numbers_are_cudas(const struct nvml_api *n)
+{
+	const char *order = getenv(CUDA_ORDER);
+	char first[NVML_NAME_SIZE] = "", name[NVML_NAME_SIZE];
+	unsigned count = 0;
+	void *device;
+
+	if ((order && strcmp(order, "PCI_BUS_ID") == 0) || !n->name ||
+		n->device_count(&count) != NVML_OK)
+		return true;
+	for (unsigned i = 0; i < count; i++) {
+		if (n->device(i, &device) != NVML_OK ||
+			n->name(device, name, sizeof name) != NVML_OK)
+			continue;
+		if (!*first)
+			memcpy(first, name, sizeof first);
+		else if (strcmp(first, name) != 0)
+			return false;
+	}
+	return true;
 }

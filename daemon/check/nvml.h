@@ -201,4 +201,8 @@ struct nvml_api {
  * dlib_open(). */
 int nvml_load(struct nvml_api *ret, struct failure *why);
 
+/* Whether CUDA numbers the GPUs as NVML does: they are of one model, or this process's environment
+ * asks for it. */
+bool nvml_numbers_are_cudas(const struct nvml_api *n);
+
 #endif

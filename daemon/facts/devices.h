@@ -11,6 +11,10 @@ struct arena;
 #define ROCR_DEVICES "ROCR_VISIBLE_DEVICES"
 #define ZE_DEVICES   "ZE_AFFINITY_MASK"
 
+/* CUDA numbers GPUs by speed, the fastest first, and not as NVML and the PCI bus do, unless this
+ * says PCI_BUS_ID: where GPUs are of several models a number is not NVML's. */
+#define CUDA_ORDER "CUDA_DEVICE_ORDER"
+
 /* By which variable programs choose their GPUs, and what it says. */
 struct device_list {
 	enum gpu_maker maker; /* whose programs read it */

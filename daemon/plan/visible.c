@@ -194,12 +194,14 @@ int visible_choose(const struct settings *s, const char *const *env, const struc
 	struct visible *ret, struct failure *why)
 {
 	bool is_virtual = settings_flag(s, SET_VIRTUAL_LOCAL_RANK);
+	const char *order = env_given(s->env, env, CUDA_ORDER);
 	struct visible v = {
 		.how = is_virtual ? VISIBLE_ONE :
 				    (enum visible_how)settings_number(s, SET_VISIBLE_DEVICES),
 		.own = devices_find(env, gpus->maker),
 		.chosen = strcmp(settings_text(s, SET_GPUS), "all") != 0,
 		.share = settings_flag(s, SET_SHARE_GPUS),
+		.by_bus = strcmp(order ? order : "", "PCI_BUS_ID") == 0,
 		.per_worker = (unsigned)settings_number(s, SET_GPUS_PER_WORKER),
 	};
 	struct choosing c = { .s = s, .gpus = gpus, .v = &v, .why = why };
@@ -303,8 +305,26 @@ const char *visible_all(const struct visible *v, struct arena *arena)
 	return list;
 }
 
+/* NVIDIA's of several models: CUDA numbers them by speed. */
+static bool are_mixed(const struct machine *m)
+{
+	const char *first = NULL, *name;
+
+	for (size_t i = 0; i < m->gpu_count; i++) {
+		name = m->gpus[i].name;
+		if (m->gpus[i].maker != GPU_NVIDIA || m->gpus[i].index == GPU_HIDDEN || !name)
+			continue;
+		if (first && strcmp(first, name) != 0)
+			return true;
+		first = name;
+	}
+	return false;
+}
+
 static int gpu_of_number(const struct visible *v, const struct machine *m, uint64_t n)
 {
+	if (v->own.maker == GPU_NVIDIA && !v->by_bus && are_mixed(m))
+		return MACHINE_NOWHERE;
 	for (size_t i = 0; i < m->gpu_count; i++)
 		if (m->gpus[i].maker == v->own.maker && m->gpus[i].index == n)
 			return (int)i;

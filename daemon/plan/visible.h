@@ -25,6 +25,7 @@ struct visible {
 	bool chosen;            /* by --gpus, so workers are told */
 	bool asked;             /* the user asks for GPUs, so that there must be enough */
 	bool share;
+	bool by_bus;         /* CUDA_DEVICE_ORDER=PCI_BUS_ID: CUDA's numbers are NVML's */
 	unsigned per_worker; /* at least 1 */
 	const char *from;    /* what decides what workers see */
 	const char *list_from;

@@ -38,6 +38,7 @@ struct power_asking {
 	struct nvml_api nvml;
 	struct asked_gpu *gpus;
 	unsigned count;
+	bool numbered;      /* as CUDA numbers them */
 	struct arena names; /* of devices, for one look */
 };
 
@@ -80,6 +81,7 @@ static void begin(const struct helper *h, struct power_asking *a)
 	if (rc != NVML_OK)
 		helper_fail(h, "%s", nvml_words(rc));
 	a->count = a->count < GPUS_MAX ? a->count : GPUS_MAX;
+	a->numbered = nvml_numbers_are_cudas(&a->nvml);
 	a->gpus = calloc(a->count + 1, sizeof *a->gpus);
 	if (!a->gpus)
 		helper_fail(h, "out of memory");
@@ -141,7 +143,7 @@ static enum gpu_activity tells_of(const struct power_asking *a, const char *devi
 	uint64_t n;
 
 	if (num_parse(device, 0, UINT32_MAX, &n) == 0)
-		return n < a->count ? a->gpus[n].tells : GPU_NONE;
+		return n >= a->count ? GPU_NONE : a->numbered ? a->gpus[n].tells : GPU_UNKNOWN;
 	for (unsigned i = 0; i < a->count; i++)
 		if (strncmp(a->gpus[i].uuid, device, strlen(device)) == 0)
 			return a->gpus[i].tells;

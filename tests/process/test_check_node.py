@@ -433,6 +433,17 @@ def test_only_what_cuda_would_show_is_looked_at(check):
     assert found.bad().keys() == {('gpu_ecc', 'GPU 1')}
 
 
+def test_numbers_of_gpus_of_several_models(check):
+    """CUDA numbers them by speed, NVML by the bus."""
+    faults = 'ecc@0=3 name@0=NVIDIA_T4'
+    found = check(env=faked(faults, CUDA_VISIBLE_DEVICES='0'))
+    assert found.bad() == {}
+    health, text = found.of('gpu_model')
+    assert health == 'unknown' and 'CUDA_VISIBLE_DEVICES=0 does not say which' in text
+    for told in {'CUDA_VISIBLE_DEVICES': 'GPU-00000000'}, {'CUDA_VISIBLE_DEVICES': '0', 'CUDA_DEVICE_ORDER': 'PCI_BUS_ID'}:
+        assert check(env=faked(faults, **told)).bad().keys() == {('gpu_ecc', 'GPU 0')}
+
+
 def test_limits_by_model(check, place):
     place.write('job.ini', '[check]\necc-errors = 1\n\n[check H100]\necc-errors = 3\n'
                 'nvlinks = 16\npcie-width = 8\ngpu-memory = 4G\n\n[check H100 NVL]\nnvlinks = 18\n')

@@ -133,6 +133,17 @@ def test_gpus_of_which_too_little_is_known(job):
     assert not one.events('hang')
 
 
+def test_numbers_of_gpus_of_several_models(job):
+    """CUDA numbers them by speed: whose worker's GPU is idle isn't known."""
+    one = job('--on-hang=report', faults='name@1=NVIDIA_T4')
+    learned(one)
+    one.gpu(0, WAITS, 100)
+    one.gpu(1, WAITS, 0)
+    one.be_quiet()
+    until(lambda: 'of hangs only those are noticed' in one.launcher.said(1), 'the note')
+    assert one.end().rc == 0 and not one.events('hang')
+
+
 def test_an_nvml_that_hangs_costs_its_child_only(job):
     one = job('--on-hang=report', faults='hang=nvmlDeviceGetPowerUsage')
     [asks] = until(one.asks, 'who asks NVML')

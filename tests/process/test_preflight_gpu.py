@@ -69,7 +69,10 @@ def test_rates_are_demanded_by_model(start, env, place):
     result = least('A100')
     assert result.rc == 122 and ', where 900 GB/s are demanded' in errors(result)[0]
     # the first that workers see
-    mixed = {'FAKE_NVML': 'name@1=NVIDIA_A100-SXM4-80GB', 'FAKE_GPUS': '2'}
+    of_two = {'FAKE_NVML': 'name@1=NVIDIA_A100-SXM4-80GB', 'FAKE_GPUS': '2'}
+    mixed = {**of_two, 'CUDA_DEVICE_ORDER': 'PCI_BUS_ID'}
+    for number in '01':  # by speed: which model that is isn't known, so that nothing is demanded
+        assert least('A100', **of_two, CUDA_VISIBLE_DEVICES=number).rc == 0
     assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='1').rc == 0
     assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='1,0').rc == 0
     assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='GPU-00000001,0').rc == 0

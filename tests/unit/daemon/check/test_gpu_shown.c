@@ -53,11 +53,13 @@ static void test_shown(void **state)
 	const struct shown_row *row = *state;
 	const struct nvml_api nvml = { .by_uuid = row->old ? NULL : play_by_uuid,
 		.whole_of = row->old ? NULL : play_whole_of };
-	const struct gpu_listed gpu = { &nvml, &devices[2], 2, 4, "GPU-cccc" };
-	bool part = true;
+	struct gpu_listed gpu = { &nvml, true, &devices[2], 2, 4, "GPU-cccc" };
+	bool part = true, by_number = row->list && *row->list >= '0' && *row->list <= '9';
 
 	assert_int_equal(gpu_shown(row->list, &gpu, &part), row->shown);
 	assert_int_equal(part, row->part);
+	gpu.numbered = false; /* GPUs of several models, which CUDA numbers by speed */
+	assert_int_equal(gpu_shown(row->list, &gpu, &part), by_number ? 0 : row->shown);
 }
 
 TESTS(gpu_shown)

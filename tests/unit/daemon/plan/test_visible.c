@@ -246,9 +246,47 @@ static void test_where(void **state)
 	settings_fixture_done(&b);
 }
 
+/* CUDA numbers GPUs of several models by speed. */
+static void test_mixed(void **state)
+{
+	static const struct {
+		const char *says, *order, *given, *device, *second;
+		int gpu;
+	} mixed[] = {
+		{ "of one model", "X=1", NULL, "1", "A", 1 },
+		{ "of two", "X=1", NULL, "1", "B", MACHINE_NOWHERE },
+		{ "of two, by name", "X=1", NULL, "GPU-b", "B", 1 },
+		{ "by the bus", CUDA_ORDER "=PCI_BUS_ID", NULL, "1", "B", 1 },
+		{ "by the bus, as workers see it", "X=1", "PCI_BUS_ID", "1", "B", 1 },
+		{ "by speed, as workers see it", CUDA_ORDER "=PCI_BUS_ID", "FASTEST_FIRST", "1",
+			"B", MACHINE_NOWHERE },
+		{ "a model that is not known", "X=1", NULL, "1", NULL, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++) {
+		const char *const env[] = { mixed[i].order, NULL };
+		struct machine_gpu all[] = { { GPU_NVIDIA, 0, "0000:2b:00.0", "A", "GPU-a", 0 },
+			{ GPU_NVIDIA, 1, "0000:43:00.0", mixed[i].second, "GPU-b", 0 } };
+		const struct machine m = { .gpus = all, .gpu_count = 2 };
+		struct env_change order = { .name = CUDA_ORDER, .value = mixed[i].given };
+		struct settings_fixture b;
+		struct visible v;
+
+		settings_fixture_make(&b, false);
+		b.s.env = mixed[i].given ? &order : NULL;
+		assert_int_equal(visible_choose(&b.s, env, &counted, &v, &b.why), 0);
+		if (visible_gpu(&v, &m, mixed[i].device) != mixed[i].gpu)
+			fail_msg("%s", mixed[i].says);
+		settings_fixture_done(&b);
+	}
+}
+
 TESTS(visible)
 {
 	static struct suite s;
+
+	suite_add(&s, "numbers of GPUs of several models", test_mixed, NULL, NULL);
 
 	SUITE_ROWS(&s, test_sees, sees);
 	SUITE_ROWS(&s, test_owns, owns);
