@@ -33,6 +33,7 @@ struct gpu_wrong {
 
 /* Device memory is `void *` here, as in CUDA; nothing but these functions touches it. */
 struct gpu_ops {
+	const char *serves; /* for --version: which drivers and GPUs; NULL: nothing to say */
 	/* How many GPUs this process sees; 0 with a sentence where there is no driver or no GPU. */
 	int (*count)(unsigned *ret, struct failure *why);
 	/* Takes a GPU for all that follows. Once. */

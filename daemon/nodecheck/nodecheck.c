@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "daemon/nodecheck/check_options.h"
 #include "daemon/nodecheck/conduct.h"
+#include "daemon/nodecheck/gpu_ops.h"
 #include "daemon/nodecheck/part.h"
 #include "daemon/nodecheck/verdict_text.h"
 
@@ -102,7 +103,8 @@ int nodecheck_main(
 	if (rc == 0 && o.help)
 		check_options_help(&out);
 	else if (rc == 0 && o.version)
-		text_add(&out, "launchd-nodecheck " LAUNCHD_VERSION "\n");
+		text_printf(&out, "launchd-nodecheck " LAUNCHD_VERSION "\n%s%s",
+			gpu->serves ? gpu->serves : "", gpu->serves ? "\n" : "");
 	else if (rc == 0)
 		rc = check_place_read(variable, &place, &why);
 	if (rc < 0)

@@ -267,7 +267,10 @@ def test_real_without_a_gpu(real):
 
 
 def test_real_says_what_it_is(real):
-    assert real('--version').stdout.startswith('launchd-nodecheck ')
+    name, serves = real('--version').stdout.splitlines()
+    assert name.startswith('launchd-nodecheck ')
+    assert re.fullmatch(r'Built with CUDA \d+\.\d: for drivers R\d+ and later, and GPUs of compute capability \d+\.\d and '
+                        r'above\.', serves)
     assert '--least' in real('--help').stdout
     assert real('--fast').returncode == 2
 

@@ -8,8 +8,18 @@
 #include "common/failure.h"
 #include "daemon/nodecheck/gpu_ops.h"
 #include "daemon/nodecheck/cuda/kernels.h"
+#include "daemon/os/nvidia.h"
 
 enum { PLAIN_ROWS = 256 };
+
+/* The oldest driver that runs a program of this CUDA. */
+#if CUDART_VERSION >= 13000
+#define OLDEST_DRIVER "R580"
+#elif CUDART_VERSION >= 12000
+#define OLDEST_DRIVER "R525"
+#else
+#define OLDEST_DRIVER "R450"
+#endif
 
 static cudaStream_t stream;
 static cudaEvent_t begun, ended;
@@ -53,6 +63,7 @@ static int count_gpus(unsigned *ret, struct failure *why)
 	int count = 0, driver = 0;
 	cudaError_t error;
 
+	nvidia_make_no_nodes();
 	(void)cudaDriverGetVersion(&driver); /* 0 where there is none */
 	error = cudaGetDeviceCount(&count);
 	*ret = 0;
@@ -67,7 +78,8 @@ static int count_gpus(unsigned *ret, struct failure *why)
 	}
 	if (error == cudaErrorInsufficientDriver) {
 		(void)failure_set(why, -ENODEV,
-			"the driver is of CUDA %d.%d, and this program needs one of CUDA %d or above",
+			"the driver is of CUDA %d.%d, and this program needs one of CUDA %d or above (" OLDEST_DRIVER
+			"): build it with the CUDA of the driver",
 			driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000);
 		return 0;
 	}
@@ -85,6 +97,12 @@ static int open_gpu(unsigned device, struct gpu_about *ret, struct failure *why)
 	if (rc == 0)
 		rc = cuda_failed(cudaGetDeviceProperties(&properties, (int)device),
 			"cudaGetDeviceProperties", why);
+	if (rc == 0 && properties.major * 10 + properties.minor < OLDEST_GPU)
+		rc = failure_set(why, -ENOTSUP,
+			"%s is of compute capability %d.%d, and CUDA %d, which this program is built "
+			"with, serves %d.%d and above: build it with an older CUDA",
+			properties.name, properties.major, properties.minor, CUDART_VERSION / 1000,
+			OLDEST_GPU / 10, OLDEST_GPU % 10);
 	if (rc == 0)
 		rc = cuda_failed(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
 			"cudaStreamCreate", why);
@@ -296,6 +314,8 @@ static int check_sum(
 }
 
 const struct gpu_ops cuda_ops = {
+	.serves = "Built with CUDA " CUDA_NAME ": for drivers " OLDEST_DRIVER
+		  " and later, and GPUs of compute capability " OLDEST_GPU_NAME " and above.",
 	.count = count_gpus,
 	.open = open_gpu,
 	.alloc = alloc,
