@@ -25,6 +25,7 @@
 #include "daemon/check/spaces.h"
 #include "daemon/check/task.h"
 #include "daemon/check/xid.h"
+#include "daemon/os/nvidia.h"
 #include "daemon/os/procfs.h"
 
 enum { LOOK_EVERY_MS = 200, LAST_LOOK_PART = 8, LAST_LOOK_MAX_MS = 1000 };
@@ -139,7 +140,7 @@ static void look_gpus(const struct task *t, struct task_answer *a)
 		return;
 	task_step(a, "nvmlInit");
 	rc = gpu.nvml.init();
-	if (rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND)
+	if ((rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND) && !nvidia_gpus_here())
 		return;
 	if (rc == NVML_OK) {
 		task_step(a, "nvmlDeviceGetCount");

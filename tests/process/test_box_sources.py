@@ -9,6 +9,8 @@ import pytest
 
 from fake_ras import Ras
 from harness import BUILD, native, until
+from needs import needs_mounts
+from nvidia_kernel import with_gpus
 
 NVML = {'LD_LIBRARY_PATH': str(BUILD / 'tests' / 'workers'), 'FAKE_GPUS': '2'}
 WELL = 'no errors, as far as NCCL counts: operations that were launched, not done (nccl-ras.txt)'
@@ -37,11 +39,12 @@ class Kept:
 def fail(start, place):
     """fail(...) -> Kept of a job whose last rank fails, while the others go on until they are told to end."""
 
-    def run(*options, env=None, workers=2, before=lambda: None, command=None):
+    def run(*options, env=None, workers=2, before=lambda: None, command=None, wrap=()):
         ready, go = place.fifo('ready'), place.fifo('go')
         job = start([f'--nproc_per_node={workers}', f'--blackbox={place.path}/box', '--blackbox-hold=1h',
                      *options, *(command or native('ending'))],
-                    {'TELL': ready.path, 'GO': go.path, 'END': 'never', f'END_{workers - 1}': 'exit:7', **(env or {})})
+                    {'TELL': ready.path, 'GO': go.path, 'END': 'never', f'END_{workers - 1}': 'exit:7', **(env or {})},
+                    wrap=wrap)
         ready.expect('ready', workers)
         before()
         go.go(workers)
@@ -110,6 +113,13 @@ def test_gpus(fail):
     assert 'slowed down by heat (hardware)' in text and '3 uncorrectable errors of its memory' in text
     told = kept.text('gpus.txt')
     assert told.count('NVIDIA H100') == 2 and 'SM clock: 1980 MHz' in told
+
+
+@needs_mounts
+def test_gpus_whose_driver_is_not_reached(fail):
+    """They have device files here; where none has, nothing is said."""
+    env = {**NVML, 'FAKE_GPUS': '-1'}
+    assert fail(env=env, wrap=with_gpus(2)).of('nvml') == [('unknown', 'nvmlInit: the driver is not loaded')]
 
 
 @pytest.mark.parametrize('folder, faults, celsius', [

@@ -27,7 +27,8 @@ PAGES = [*sorted(SOURCE.glob('*.md')), *GUIDES, *sorted((SOURCE / 'tests').glob(
 # of mpirun, srun, gdb, scripts and our own test tools, which README and the guides show as well
 FOREIGN_OPTIONS = {'distribution', 'wait', 'map-by', 'bind-to', 'mpi', 'ntasks-per-node', 'args', 'lr', 'local_rank',
                    'quick', 'all', 'only', 'dist', 'from', 'seed', 'deaths', 'rounds',
-                   'signal', 'now', 'no-block', 'all-nodes', 'create', 'update-catalog', 'exclude', 'least', 'pty'}
+                   'signal', 'now', 'no-block', 'all-nodes', 'create', 'update-catalog', 'exclude', 'least', 'pty', 'build',
+                   'fake'}
 
 
 def options_of_help(launch):
