@@ -285,7 +285,8 @@ static void add_models(const struct tasks *all, struct findings *ret)
 }
 
 /* Where GPUs are of several models, CUDA's numbers are not NVML's. */
-static void add_unsure(const struct quick_input *in, const struct tasks *all, struct findings *ret)
+static void add_unsure_models(
+	const struct quick_input *in, const struct tasks *all, struct findings *ret)
 {
 	unsigned there = 0, shown = 0;
 
@@ -300,7 +301,7 @@ static void add_unsure(const struct quick_input *in, const struct tasks *all, st
 	if (there > 0 && shown == 0 && devices_visible(in->visible, there) > 0)
 		findings_add(ret, HEALTH_UNKNOWN, "gpu_model", "",
 			"GPUs of several models, which CUDA numbers by speed: " CUDA_DEVICES
-			"=%s does not say which are meant; give UUIDs, or " CUDA_ORDER
+			"=%s does not show which are meant; give UUIDs, or " CUDA_ORDER
 			"=PCI_BUS_ID",
 			in->visible);
 }
@@ -390,7 +391,7 @@ void gpu_check_sum_up(const struct quick_input *in, const struct tasks *all, str
 	d = (const struct driver *)driver->answer->more;
 	check_count(in, d, ret);
 	add_models(all, ret);
-	add_unsure(in, all, ret);
+	add_unsure_models(in, all, ret);
 	if (d->answered)
 		check_uuids(in, all, ret);
 	for (size_t i = 0; i < all->count; i++) {

@@ -105,7 +105,7 @@ static int ask_ids(unsigned count, struct gpu_id *ret, struct failure *why)
 	return rc;
 }
 
-/* Whether it has; else *why says so. */
+/* Returns whether it has, and sets *why otherwise. */
 static bool nvml_call_succeeds(int rc, const char *function, struct failure *why)
 {
 	return rc == NVML_OK ||

@@ -23,8 +23,8 @@ struct gpu_id {
 struct gpus {
 	bool known;  /* NVML has told. Else there is no driver of NVIDIA's, or nobody has asked */
 	bool loaded; /* NVML's library was found */
-	bool here; /* NVIDIA's driver or GPUs are here, but NVML counts none: nobody knows how many
-		    * there are */
+	bool here;   /* NVIDIA's driver or GPUs are here, but NVML counts none: their number is
+			unknown */
 	unsigned count;          /* if known */
 	const struct gpu_id *at; /* by its numbers; NULL: only their number was asked for */
 	enum gpu_maker maker;    /* whose are here, as far as the kernel shows; else NVIDIA's */

@@ -31,8 +31,8 @@ static int one_script(const struct deciding *d, struct topology *t)
 	return 0;
 }
 
-/* How many workers the GPUs that launchd sees suffice for; 0: there are none, or nobody knows,
- * which *ret_unknown tells. Of NVIDIA's a list alone doesn't tell whether they are there, but an
+/* How many workers the GPUs that launchd sees suffice for; 0: there are none, or their number is
+ * not known, and then *ret_unknown. A list alone doesn't show whether NVIDIA's are there, but an
  * empty one hides them all. */
 static int workers_by_gpus(const struct deciding *d, unsigned *ret, bool *ret_unknown)
 {
@@ -77,7 +77,7 @@ static const char *gpus_by_platform(const struct deciding *d)
 	return NULL;
 }
 
-/* --nproc_per_node gpu, and auto where nobody knows how many GPUs there are. */
+/* Refuses --nproc_per_node gpu, and auto where the number of GPUs is unknown. */
 static int nproc_refuse(const struct deciding *d, bool unknown)
 {
 	const char *where = settings_where(d->s, SET_NPROC_PER_NODE);

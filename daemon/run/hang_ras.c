@@ -93,7 +93,7 @@ static int ask_once(const struct hang_ras *r, struct ras_asking *a)
 	return rc;
 }
 
-/* False: it is switched off, or nobody knows it: at NCCL's own port another job might answer. All
+/* False: it is switched off, or unknown: at NCCL's own port another job might answer. All
  * workers of a node have the same, by whomever it was set. */
 static bool find_address(const struct hang_ras *r, char ret[RAS_ADDRESS_SIZE])
 {
@@ -112,8 +112,10 @@ static void work(struct helper *h)
 	struct ras_asking a = { 0 };
 	const struct timespec pause = { .tv_sec = EVERY_MS / 1000 };
 
+	if (!find_address(r, a.address))
+		return;
 	a.ops = calloc(r->ranks, sizeof *a.ops);
-	if (!a.ops || !find_address(r, a.address))
+	if (!a.ops)
 		return;
 	while (ask_once(r, &a) != -ECONNREFUSED || nvidia_gpus_here())
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);

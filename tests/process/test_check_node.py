@@ -439,7 +439,7 @@ def test_numbers_of_gpus_of_several_models(check):
     found = check(env=faked(faults, CUDA_VISIBLE_DEVICES='0'))
     assert found.bad() == {}
     health, text = found.of('gpu_model')
-    assert health == 'unknown' and 'CUDA_VISIBLE_DEVICES=0 does not say which' in text
+    assert health == 'unknown' and 'CUDA_VISIBLE_DEVICES=0 does not show which' in text
     for told in {'CUDA_VISIBLE_DEVICES': 'GPU-00000000'}, {'CUDA_VISIBLE_DEVICES': '0', 'CUDA_DEVICE_ORDER': 'PCI_BUS_ID'}:
         assert check(env=faked(faults, **told)).bad().keys() == {('gpu_ecc', 'GPU 0')}
 
