@@ -85,8 +85,9 @@ static void say_held(
 static bool is_judged(const struct gate *g, struct gpu *gpu, unsigned number)
 {
 	char uuid[NVML_UUID_SIZE] = "";
-	const struct gpu_listed listed = { &gpu->nvml, nvml_numbers_are_cudas(&gpu->nvml),
-		gpu->device, number, gpu->present, uuid };
+	const struct gpu_listed listed = { &gpu->nvml,
+		nvml_numbers_are_cudas(&gpu->nvml, g->quick.visible), gpu->device, number,
+		gpu->present, uuid };
 
 	if (gpu->nvml.uuid)
 		(void)gpu->nvml.uuid(gpu->device, uuid, sizeof uuid);

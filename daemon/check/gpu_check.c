@@ -24,6 +24,7 @@ enum { GPUS_MAX = 64 };
 struct driver {
 	unsigned present; /* GPUs of this node, by NVML */
 	bool answered;
+	bool mixed; /* numbers in CUDA_VISIBLE_DEVICES are not NVML's */
 	struct nvidia_bus bus;
 };
 
@@ -139,6 +140,7 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 		return;
 	}
 	wake_gpus(&nvml, d->present, a);
+	d->mixed = !nvml_numbers_are_cudas(&nvml, in->visible);
 	findings_add(f, HEALTH_GOOD, gpu_driver, "", "it answers");
 	task_ready(a);
 }
@@ -146,8 +148,8 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 /* Its place on the bus, and which GPU of the job's it is. */
 static void identify(struct gpu *g, const struct task *t, struct gpu_identity *ret)
 {
-	const struct gpu_listed listed = { &g->nvml, nvml_numbers_are_cudas(&g->nvml), g->device,
-		t->number, t->count, ret->uuid };
+	const struct gpu_listed listed = { &g->nvml, !t->mixed, g->device, t->number, t->count,
+		ret->uuid };
 	struct nvml_pci pci;
 
 	task_step(g->answer, "nvmlDeviceGetUUID");
@@ -177,7 +179,8 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 	g.visible = devices_visible(g.in->visible, t->count);
 	id->lost = true;
 	id->shown = gpu_shown(g.in->visible,
-		&(struct gpu_listed){ NULL, true, NULL, t->number, t->count, id->uuid }, &g.part);
+		&(struct gpu_listed){ NULL, !t->mixed, NULL, t->number, t->count, id->uuid },
+		&g.part);
 	if (begin(a, &g.nvml, &why) != NVML_OK) {
 		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_driver, t->subject,
 			"NVML, which just answered, does not begin once more");
@@ -216,6 +219,7 @@ static void add_gpus(struct tasks *all, const struct task *driver)
 			.owner = driver->owner,
 			.number = i,
 			.count = d->present,
+			.mixed = d->mixed,
 			.check = gpu_driver,
 			.limit_ms = GPU_LIMIT_MS,
 		};

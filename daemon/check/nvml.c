@@ -72,15 +72,15 @@ int nvml_load(struct nvml_api *ret, struct failure *why)
 	return dlib_open(&library, NULL, ret, &unused, why);
 }
 
-bool nvml_numbers_are_cudas(const struct nvml_api *n)
+bool nvml_numbers_are_cudas(const struct nvml_api *n, const char *list)
 {
 	const char *order = getenv(CUDA_ORDER);
 	char first[NVML_NAME_SIZE] = "", name[NVML_NAME_SIZE];
 	unsigned count = 0;
 	void *device;
 
-	if ((order && strcmp(order, "PCI_BUS_ID") == 0) || !n->name ||
-		n->device_count(&count) != NVML_OK)
+	if (!list || *list < '0' || *list > '9' || (order && strcmp(order, "PCI_BUS_ID") == 0) ||
+		!n->name || n->device_count(&count) != NVML_OK)
 		return true;
 	for (unsigned i = 0; i < count; i++) {
 		if (n->device(i, &device) != NVML_OK ||

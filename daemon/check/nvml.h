@@ -201,8 +201,8 @@ struct nvml_api {
  * dlib_open(). */
 int nvml_load(struct nvml_api *ret, struct failure *why);
 
-/* Whether CUDA numbers the GPUs as NVML does: they are of one model, or this process's environment
- * asks for it. */
-bool nvml_numbers_are_cudas(const struct nvml_api *n);
+/* Whether numbers in a CUDA_VISIBLE_DEVICES are NVML's: the GPUs are of one model, or this
+ * process's environment asks for it. No GPU is asked for a list without numbers; NULL: all GPUs. */
+bool nvml_numbers_are_cudas(const struct nvml_api *n, const char *list);
 
 #endif

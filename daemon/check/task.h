@@ -43,6 +43,7 @@ struct task {
 	void (*then)(struct tasks *all, const struct task *t);
 	const void *owner;
 	unsigned number, count;
+	bool mixed;        /* its GPUs are of several models */
 	const char *check; /* of the finding where it doesn't end by itself */
 	char subject[64];
 	uint64_t limit_ms;

@@ -101,7 +101,8 @@ static bool is_watched(const struct nvml_api *n, void *device, unsigned number, 
 	const char *visible)
 {
 	char uuid[NVML_UUID_SIZE] = "";
-	const struct gpu_listed gpu = { n, nvml_numbers_are_cudas(n), device, number, count, uuid };
+	const struct gpu_listed gpu = { n, nvml_numbers_are_cudas(n, visible), device, number,
+		count, uuid };
 	bool part;
 
 	if (n->uuid && n->uuid(device, uuid, sizeof uuid) != NVML_OK)

@@ -81,7 +81,7 @@ static void begin(const struct helper *h, struct power_asking *a)
 	if (rc != NVML_OK)
 		helper_fail(h, "%s", nvml_words(rc));
 	a->count = a->count < GPUS_MAX ? a->count : GPUS_MAX;
-	a->numbered = nvml_numbers_are_cudas(&a->nvml);
+	a->numbered = nvml_numbers_are_cudas(&a->nvml, "0");
 	a->gpus = calloc(a->count + 1, sizeof *a->gpus);
 	if (!a->gpus)
 		helper_fail(h, "out of memory");
