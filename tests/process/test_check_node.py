@@ -440,7 +440,8 @@ def test_numbers_of_gpus_of_several_models(check):
     assert found.bad() == {}
     health, text = found.of('gpu_model')
     assert health == 'unknown' and 'CUDA_VISIBLE_DEVICES=0 does not show which' in text
-    for told in {'CUDA_VISIBLE_DEVICES': 'GPU-00000000'}, {'CUDA_VISIBLE_DEVICES': '0', 'CUDA_DEVICE_ORDER': 'PCI_BUS_ID'}:
+    for told in ({'CUDA_VISIBLE_DEVICES': 'GPU-00000000'},
+                 {'CUDA_VISIBLE_DEVICES': '0', 'CUDA_DEVICE_ORDER': 'PCI_BUS_ID'}):
         assert check(env=faked(faults, **told)).bad().keys() == {('gpu_ecc', 'GPU 0')}
 
 
