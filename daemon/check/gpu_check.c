@@ -367,6 +367,7 @@ static void check_count(const struct quick_input *in, const struct driver *d, st
 	else if (there > 0)
 		findings_add(ret, HEALTH_GOOD, "gpu_count", "", "%u GPU%s%s", there, s, here);
 }
+
 /* Collects what the check of Xids needs about the GPUs. */
 static void sum_up_xids(const struct quick_input *in, const struct driver *d,
 	const struct tasks *all, struct findings *ret)

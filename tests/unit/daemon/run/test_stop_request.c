@@ -240,11 +240,19 @@ static void assert_done(const char *expected)
 	text_done(&q.done);
 }
 
-static void get(int signal, enum signal_way way, pid_t from)
+/* session: 0 of one that has gone before it was looked at. */
+static void get_of(int signal, enum signal_way way, pid_t from, pid_t session)
 {
-	const struct relayed got = { .signal = signal, .pid = from, .uid = 1000 };
+	const struct relayed got = {
+		.signal = signal, .pid = from, .uid = 1000, .session = session
+	};
 
 	q.run.signals.on_signal(&q.run.signals, &got, way);
+}
+
+static void get(int signal, enum signal_way way, pid_t from)
+{
+	get_of(signal, way, from, from);
 }
 
 enum { ENDS_MAX = 4 };
@@ -312,6 +320,19 @@ static void test_end(void **state)
 	assert_done(row->done);
 	assert_int_equal(q.signalled, count);
 	(void)stop_requesting(NULL);
+}
+
+/* Perhaps a worker sent it, to its parent alone: that is known when the guard has it, too. */
+static void test_sender_is_gone(void **state)
+{
+	(void)state;
+	listen_as(NULL);
+	get_of(SIGTERM, WAY_DIRECT, STRANGER, 0);
+	assert_done("");
+	get_of(SIGTERM, WAY_GUARD, STRANGER, 0);
+	assert_done(FIRST_TERM);
+	get_of(SIGTERM, WAY_DIRECT, STRANGER, 0);
+	(void)uv_run(&q.run.loop, UV_RUN_NOWAIT);
 }
 
 static const struct other_row {
@@ -476,6 +497,7 @@ TESTS(stop_request)
 	SUITE_ROWS(&s, test_warned, warned);
 	suite_add(&s, "a signal of the kernel's has no pid", test_kernel, request, stop_requesting);
 	suite_add(&s, "whose signal it is", test_sender, request, stop_requesting);
+	suite_add(&s, "its sender is gone", test_sender_is_gone, request, stop_requesting);
 	suite_add(&s, "a child's end is the pool's, while there is one", test_child, request,
 		stop_requesting);
 	suite_add(&s, "the guard was killed", test_guard_gone, request, stop_requesting);
