@@ -101,8 +101,8 @@ MISTAKES = {
     'a value that was forgotten': [
         bad(f'--nproc_per_node: "train.py" {NPROC}', '--nproc_per_node', 'train.py')],
     'GPUs that are not there': [
-        bad('--nproc_per_node: "gpu" means one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here',
-            '--nproc_per_node=gpu', 'train.py', env={'CUDA_VISIBLE_DEVICES': ''})],
+        bad('--nproc_per_node: "gpu" means one worker per GPU, but NVML and CUDA_VISIBLE_DEVICES show no GPU here '
+            '(NVML: WHY)', '--nproc_per_node=gpu', 'train.py', env={'CUDA_VISIBLE_DEVICES': ''})],
     'a kind of device that is not known': [
         bad('--nproc_per_node: "xpu" is not supported: give a number', '--nproc_per_node=xpu',
             'train.py')],
@@ -410,7 +410,7 @@ def normal(line):
     for pattern, to in ((r'pid \d+', 'pid N'), (r'after \d+\.\d+ s$', 'after T'),
                         (f' on {re.escape(socket.gethostname())}(?= \\(node )', ' on HOST'),
                         (r'^error: time: .*', 'error: time: WHEN'), (r'/usr/bin/python3?', 'PYTHON'),
-                        (r'(; it has): .*', r'\1: LIST'),
+                        (r'(; it has): .*', r'\1: LIST'), (r' \(NVML: .*\)$', ' (NVML: WHY)'),
                         (r"(can't be resolved: )[a-zA-Z ]+?(?=[;(]| \()", r'\1UNKNOWN')):
         line = re.sub(pattern, to, line)
     return line
