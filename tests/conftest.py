@@ -16,7 +16,7 @@ import pytest
 
 pytest.register_assert_rewrite('harness', 'written')
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'process'))
-from harness import LIMIT, Job, Place, Plan, children_of, end_children, is_running, until  # noqa: E402
+from harness import LIMIT, Job, Place, Plan, children_of, descendants_of, end_children, is_running, until  # noqa: E402
 from steps import LAUNCHERS_SAID  # noqa: E402
 from written import Reader  # noqa: E402
 
@@ -86,13 +86,13 @@ def nothing_left(place):
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     before_children, before_fds = children_of(os.getpid()), open_fds()
+    before = descendants_of(os.getpid())
     yield
     for fifo in place.fifos:
         fifo.close()
     try:
         if place.orphans_expected:
-            until(lambda: not any(map(is_running, children_of(os.getpid()) - before_children)),
-                  'orphans to end')
+            until(lambda: not any(map(is_running, descendants_of(os.getpid()) - before)), 'orphans to end')
     finally:
         dead = {pid for pid in children_of(os.getpid()) - before_children if not is_running(pid)}
         alive = end_children(before_children)

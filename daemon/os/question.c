@@ -54,9 +54,13 @@ static void question_end(pid_t child, int from)
 {
 	enum { PATIENCE_MS = 1000 };
 	struct pollfd p = { .fd = from };
+	int n;
 
 	(void)kill(child, SIGKILL);
-	if (poll(&p, 1, PATIENCE_MS) <= 0) {
+	do
+		n = poll(&p, 1, PATIENCE_MS);
+	while (n < 0 && errno == EINTR);
+	if (n == 0) {
 		helper_lose(child);
 		return;
 	}

@@ -27,7 +27,8 @@ SYS_FUTEX, FUTEX_WAKE = 202, 1
 MS = 1_000_000
 CLOCKS_APART_MS = 1000  # 7 were seen on a virtual machine
 # What launchd says of the culprit: the report of node 0, or the line of the others.
-CULPRIT = re.compile(r"^launchd: error: root cause: (?:possibly )?rank (\d+) ", re.M)
+CULPRIT = re.compile(r"^launchd: error: (?:root cause: )?(?:possibly )?rank (\d+) "
+                     r"(?:\(|on node \d+ failed: node 0 reports)", re.M)
 # What it says of a node that has vanished.
 LOST = re.compile(r"^launchd: error: root cause: (?:node (\d+)\b.*? was lost|"
                   r"this node lost contact with node (\d+)\b)", re.M)

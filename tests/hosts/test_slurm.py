@@ -41,7 +41,8 @@ def test_a_failure_ends_the_step_on_all_nodes(slurm, mpi):
     go.go()
     result = slurm.hosts.finish(job)
     assert result.returncode == 7, result
-    assert result.stderr.count("root cause: rank 3") == 2, result.stderr
+    assert result.stderr.count("root cause: rank 3") == 1, result.stderr
+    assert result.stderr.count("rank 3 on node 1 failed: node 0 reports") == 1, result.stderr
     assert "this one won't be told" not in result.stderr
 
 

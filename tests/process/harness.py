@@ -36,6 +36,14 @@ def children_of(pid):
     return found
 
 
+def descendants_of(pid):
+    found = set()
+    with contextlib.suppress(FileNotFoundError):  # it is gone
+        for child in children_of(pid):
+            found |= {child} | descendants_of(child)
+    return found
+
+
 def supervisor_of(pid):
     """Of a launchd that runs workers: its only child."""
     until(lambda: children_of(pid), 'the supervisor to be there')
@@ -63,10 +71,6 @@ def waits_for(pid, x86_64, aarch64):
     for in there."""
     words = read_if_there(f'/proc/{pid}/syscall').split()
     return bool(words) and words[0] in {'x86_64': x86_64, 'aarch64': aarch64}[os.uname().machine]
-
-
-def writes(pid):
-    return waits_for(pid, x86_64=['1'], aarch64=['64'])
 
 
 def is_idle(pid):

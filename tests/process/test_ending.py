@@ -121,9 +121,9 @@ def test_a_launcher_whose_report_nobody_reads_can_be_ended(start, place):
             os.write(writer, b'x' * 4096)
     except BlockingIOError:
         os.set_blocking(writer, True)
-    job = start(native('ending', '--quiet'), {'END': 'exit:5'}, err=writer)
-    supervisor = supervisor_of(job.pid)
-    until(lambda: not children_of(supervisor), 'the worker to end')
+    events = place.path / 'events'
+    job = start(native('ending', '--quiet', f'--events={events}'), {'END': 'exit:5'}, err=writer)
+    until(lambda: events.exists() and 'worker_ended' in events.read_text(), 'the worker to end')
     job.signal(signal.SIGTERM)
     assert job.end().rc == 5
     os.close(reader)

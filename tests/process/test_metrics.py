@@ -499,7 +499,8 @@ def test_slow_and_silent_clients(listening):
         assert Page(get(port)[0]).of('workers') == {'running': 1}
         for client in silent:
             client.settimeout(LIMIT)
-            assert client.recv(100) == b''  # dropped, the last ones after 10 s
+            with contextlib.suppress(ConnectionResetError):  # its half a request was not read
+                assert client.recv(100) == b''  # dropped, the last ones after 10 s
         end(job)
     finally:
         for client in silent:

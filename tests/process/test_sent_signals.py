@@ -62,7 +62,7 @@ def report(place):
 
 
 def assert_rank_1(result, number):
-    assert f'root cause: rank 1 (local rank 1, pid ' in result.err
+    assert 'root cause: rank 1 (local rank 1, pid ' in result.err
     assert f'sent {number} to launchd' in result.err
     assert 'preemption' not in result.err
 

@@ -137,7 +137,7 @@ static void test_stuck_at_one(void **state)
 static void test_none_finishes(void **state)
 {
 	struct text out = { 0 };
-	unsigned unknown = 0, ticks = 0;
+	unsigned unknown = 0, ticks = 0, seen = 0;
 
 	(void)state;
 	begin();
@@ -151,9 +151,11 @@ static void test_none_finishes(void **state)
 	assert_int_equal(unknown, 3);
 	l.fault[2] = FAULT_NONE;
 	l.turn_ms = 500; /* it looks once a second */
-	for (ticks = 0; hang_look_is_blind(&l.look) && ticks < 40; ticks++)
+	for (ticks = 0; (hang_look_is_blind(&l.look) || seen < WORKERS) && ticks < 40; ticks++) {
 		(void)is_told(&out);
-	assert_int_equal(count_of(&out, "state=S"), WORKERS);
+		seen += count_of(&out, "state=S"); /* not all of a look in one piece */
+	}
+	assert_true(seen >= WORKERS);
 	assert_false(hang_look_is_blind(&l.look));
 	text_done(&out);
 	end();
