@@ -12,11 +12,11 @@
 #include "daemon/check/gpu_facts.h"
 #include "daemon/check/gpu_shown.h"
 #include "daemon/check/node_check.h"
-#include "daemon/check/nvidia_bus.h"
 #include "daemon/check/quick_input.h"
 #include "daemon/check/task.h"
 #include "daemon/check/xid_check.h"
 #include "daemon/facts/devices.h"
+#include "daemon/os/nvidia.h"
 
 enum { GPUS_MAX = 64 };
 
@@ -25,7 +25,7 @@ struct driver {
 	unsigned present; /* GPUs of this node, by NVML */
 	bool answered;
 	bool mixed; /* numbers in CUDA_VISIBLE_DEVICES are not NVML's */
-	struct nvidia_bus bus;
+	struct nvidia_seen bus;
 };
 
 /* What a GPU's does. */
@@ -55,7 +55,7 @@ static void say_none_seen(
 
 	d->answered = true;
 	task_step(a, "opening the GPUs' device files");
-	usable = asked && there > 0 ? nvidia_bus_usable(in->sys_root, &d->bus) : 0;
+	usable = asked && there > 0 ? nvidia_usable(in->sys_root, &d->bus) : 0;
 	if (usable > 0)
 		findings_add(&a->findings, HEALTH_BAD, gpu_driver, "",
 			"%s, but %u of NVIDIA's GPUs %s its driver, and their device files are here",
@@ -121,7 +121,7 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 	int rc;
 
 	task_step(a, "the PCI bus");
-	nvidia_bus_look(in->sys_root, &d->bus);
+	nvidia_look(in->sys_root, &d->bus);
 	if (!begin_driver(in, a, &nvml))
 		return;
 	task_step(a, "nvmlDeviceGetCount");

@@ -161,7 +161,7 @@ static bool are_uncounted(const struct nvidia_seen *seen, const struct told *tol
 {
 	if (told->known ? told->count > 0 : !told->silent)
 		return !told->known;
-	return (seen->driver && seen->nodes) || (told->loaded && seen->idle);
+	return (seen->driver && seen->nodes) || (told->loaded && seen->idle > 0);
 }
 
 static int keep(const struct told *told, bool with_ids, struct arena *arena, struct gpus *ret,

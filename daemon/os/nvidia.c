@@ -2,6 +2,7 @@
 #include "daemon/os/nvidia.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -12,8 +13,9 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/num.h"
 
-enum { VENDOR_NVIDIA = 0x10de, CLASS_DISPLAY = 0x03 };
+enum { VENDOR_NVIDIA = 0x10de, CLASS_DISPLAY = 0x03, NUMBERS_MAX = 64 };
 
 static bool nvidia_is_there(const char *root, const char *path)
 {
@@ -32,41 +34,53 @@ static unsigned long pci_number(int device_fd, const char *name)
 	return fd >= 0 && read(fd, text, sizeof text - 1) > 0 ? strtoul(text, NULL, 16) : 0;
 }
 
-static bool is_idle_gpu(int bus_fd, const char *name)
+static void look_at_device(int bus_fd, const char *name, struct nvidia_seen *ret)
 {
 	autoclose fd = openat(bus_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char driver[PATH_MAX];
+	ssize_t len;
 
-	return fd >= 0 && pci_number(fd, "vendor") == VENDOR_NVIDIA &&
-		pci_number(fd, "class") >> 16 == CLASS_DISPLAY &&
-		faccessat(fd, "driver", F_OK, 0) < 0;
+	if (fd < 0 || pci_number(fd, "vendor") != VENDOR_NVIDIA ||
+		pci_number(fd, "class") >> 16 != CLASS_DISPLAY)
+		return;
+	ret->present++;
+	len = readlinkat(fd, "driver", driver, sizeof driver - 1);
+	driver[len < 0 ? 0 : len] = '\0';
+	if (len < 0)
+		ret->idle++;
+	else if (strcmp(strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver, "nvidia") == 0)
+		ret->bound++;
 }
 
 /* "nvidia0", but neither "nvidiactl" nor "nvidia-uvm". */
-static bool is_gpu_node(int unused, const char *name)
+static void look_at_node(int unused, const char *name, struct nvidia_seen *ret)
 {
 	static const char stem[] = "nvidia";
-	size_t len = sizeof stem - 1;
+	uint64_t number;
 
 	(void)unused;
-	return strncmp(name, stem, len) == 0 && name[len] &&
-		strspn(name + len, "0123456789") == strlen(name + len);
+	if (strncmp(name, stem, strlen(stem)) != 0 ||
+		num_parse(name + strlen(stem), 0, UINT32_MAX, &number) < 0)
+		return;
+	ret->nodes = true;
+	if (number < NUMBERS_MAX)
+		ret->numbers |= 1ULL << number;
 }
 
-static bool nvidia_has_entry(
-	const char *root, const char *path, bool (*is_one)(int dir_fd, const char *name))
+static void look_into(const char *root, const char *path, struct nvidia_seen *ret,
+	void (*look)(int dir_fd, const char *name, struct nvidia_seen *ret))
 {
 	char at[PATH_MAX];
 	struct dirent *e;
-	bool found = false;
 	DIR *dir;
 
 	(void)snprintf(at, sizeof at, "%s%s", root, path);
 	dir = opendir(at);
-	while (dir && !found && (e = readdir(dir)))
-		found = e->d_name[0] != '.' && is_one(dirfd(dir), e->d_name);
+	while (dir && (e = readdir(dir)))
+		if (e->d_name[0] != '.')
+			look(dirfd(dir), e->d_name, ret);
 	if (dir)
 		(void)closedir(dir);
-	return found;
 }
 
 /* WSL has one device file for all GPUs. A kernel without /proc/driver is not Linux's own (gVisor):
@@ -74,14 +88,32 @@ static bool nvidia_has_entry(
 void nvidia_look(const char *root, struct nvidia_seen *ret)
 {
 	bool wsl = nvidia_is_there(root, "/dev/dxg");
-	bool nodes = nvidia_has_entry(root, "/dev", is_gpu_node);
 
-	*ret = (struct nvidia_seen){
-		.driver = wsl || nvidia_is_there(root, "/proc/driver/nvidia") ||
-			(nodes && !nvidia_is_there(root, "/proc/driver")),
-		.nodes = wsl || nodes,
-		.idle = nvidia_has_entry(root, "/sys/bus/pci/devices", is_idle_gpu),
-	};
+	*ret = (struct nvidia_seen){ .driver = false };
+	look_into(root, "/dev", ret, look_at_node);
+	look_into(root, "/sys/bus/pci/devices", ret, look_at_device);
+	ret->driver = wsl || nvidia_is_there(root, "/proc/driver/nvidia") ||
+		(ret->nodes && !nvidia_is_there(root, "/proc/driver"));
+	ret->nodes = ret->nodes || wsl;
+}
+
+unsigned nvidia_usable(const char *root, const struct nvidia_seen *seen)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < NUMBERS_MAX && count < seen->bound; i++) {
+		char path[PATH_MAX];
+		int fd;
+
+		if (!(seen->numbers & 1ULL << i))
+			continue;
+		(void)snprintf(path, sizeof path, "%s/dev/nvidia%u", root, i);
+		fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		count += fd >= 0 || (errno != EPERM && errno != EACCES && errno != ENOENT);
+		if (fd >= 0)
+			(void)close(fd);
+	}
+	return count;
 }
 
 bool nvidia_gpus_here(void)
@@ -101,7 +133,7 @@ void nvidia_make_no_nodes(void)
 	struct nvidia_seen seen;
 
 	nvidia_look("", &seen);
-	if (seen.driver || seen.idle || syscall(SYS_capget, &who, rights) < 0)
+	if (seen.driver || seen.idle > 0 || syscall(SYS_capget, &who, rights) < 0)
 		return;
 	rights[CAP_TO_INDEX(CAP_MKNOD)].effective &= ~CAP_TO_MASK(CAP_MKNOD);
 	(void)syscall(SYS_capset, &who, rights);

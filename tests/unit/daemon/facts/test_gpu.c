@@ -154,7 +154,7 @@ void __wrap_nvidia_make_no_nodes(void)
 
 #define NO_KERNEL \
 	{ \
-		false, false, false \
+		.driver = false \
 	}
 #define GPU_HOST \
 	{ \
@@ -166,7 +166,7 @@ void __wrap_nvidia_make_no_nodes(void)
 	}
 #define NO_MODULE \
 	{ \
-		.idle = true \
+		.present = 1, .idle = 1 \
 	}
 
 /* It is asked in a child. */
