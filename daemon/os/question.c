@@ -74,7 +74,7 @@ static void question_end(pid_t child, int from)
 static int question_be_apart(int to, int kept)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int high = fcntl(kept, F_DUPFD_CLOEXEC, QUESTION_KEPT + 1);
+	int high = kept > 0 ? fcntl(kept, F_DUPFD_CLOEXEC, QUESTION_KEPT + 1) : -1;
 	sigset_t none;
 
 	for (int fd = 0; fd <= 2 && null >= 0; fd++)
@@ -84,10 +84,10 @@ static int question_be_apart(int to, int kept)
 		return -1;
 	if (to != 3 && dup3(to, 3, O_CLOEXEC) < 0)
 		return -1;
-	if (high < 0 || dup3(high, QUESTION_KEPT, O_CLOEXEC) < 0)
+	if (kept > 0 && (high < 0 || dup3(high, QUESTION_KEPT, O_CLOEXEC) < 0))
 		return -1;
 	/* an older kernel leaves them open, which does no harm */
-	(void)syscall(SYS_close_range, QUESTION_KEPT + 1u, ~0u, 0u);
+	(void)syscall(SYS_close_range, QUESTION_KEPT + (kept > 0), ~0u, 0u);
 	return 3;
 }
 

@@ -16,7 +16,7 @@ struct question {
 	/* In the child: fills in the answer, which is all zeros. */
 	void (*work)(const void *how, void *answer);
 	const void *how;
-	int kept;         /* the only descriptor that it needs, which is QUESTION_KEPT there */
+	int kept; /* the only descriptor that it needs, which is QUESTION_KEPT there; 0: none */
 	const char *whom; /* "NVML", for sentences */
 	const char *hint; /* what it may be if there is no answer; "": not known */
 	uint64_t limit_ms;
