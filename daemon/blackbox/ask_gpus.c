@@ -275,7 +275,7 @@ void ask_gpus(const struct source_input *in, struct task_answer *a)
 		return;
 	task_step(a, "nvmlInit");
 	rc = nvml.init();
-	if (rc == NVML_DRIVER_NOT_LOADED && !nvidia_gpus_here())
+	if (nvml_is_absent(rc) && !nvidia_gpus_here())
 		return;
 	if (rc == NVML_OK) {
 		task_step(a, "nvmlDeviceGetCount");

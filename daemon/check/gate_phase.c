@@ -141,7 +141,7 @@ static void look_gpus(const struct task *t, struct task_answer *a)
 		return;
 	task_step(a, "nvmlInit");
 	rc = gpu.nvml.init();
-	if ((rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND) && !nvidia_gpus_here())
+	if (nvml_is_absent(rc) && !nvidia_gpus_here())
 		return;
 	if (rc == NVML_OK) {
 		task_step(a, "nvmlDeviceGetCount");

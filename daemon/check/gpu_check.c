@@ -90,7 +90,7 @@ static bool begin_driver(const struct quick_input *in, struct task_answer *a, st
 		say_none_seen(in, a, "NVML's library is not here", false);
 	else if (rc < 0)
 		findings_add(&a->findings, HEALTH_UNKNOWN, gpu_driver, "", "%s", why.text);
-	else if (rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND)
+	else if (nvml_is_absent(rc))
 		say_none_seen(in, a, nvml_words(rc), true);
 	else if (rc != NVML_OK)
 		findings_add(&a->findings,

@@ -228,7 +228,7 @@ static const char *model_of(
 		for (unsigned i = 0; i < gpus->count; i++)
 			if (strncmp(gpus->at[i].uuid, first, strlen(first)) == 0)
 				number = i;
-	} else if (!are_of_one_model(gpus) && strcmp(order ? order : "", "PCI_BUS_ID") != 0) {
+	} else if (!are_of_one_model(gpus) && !devices_are_by_bus(order)) {
 		return NULL;
 	}
 	return gpus->at[number].name;

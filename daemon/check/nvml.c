@@ -79,8 +79,8 @@ bool nvml_numbers_are_cudas(const struct nvml_api *n, const char *list)
 	unsigned count = 0;
 	void *device;
 
-	if (!list || *list < '0' || *list > '9' || (order && strcmp(order, "PCI_BUS_ID") == 0) ||
-		!n->name || n->device_count(&count) != NVML_OK)
+	if (!list || *list < '0' || *list > '9' || devices_are_by_bus(order) || !n->name ||
+		n->device_count(&count) != NVML_OK)
 		return true;
 	for (unsigned i = 0; i < count; i++) {
 		if (n->device(i, &device) != NVML_OK ||

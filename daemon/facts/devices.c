@@ -42,6 +42,11 @@ static size_t entry_next(const char **list, const char **ret_entry)
 	return len > 0 && **ret_entry != '-' ? len : 0;
 }
 
+bool devices_are_by_bus(const char *order)
+{
+	return order && strcmp(order, "PCI_BUS_ID") == 0;
+}
+
 unsigned devices_count(const char *list)
 {
 	const char *entry;

@@ -15,6 +15,9 @@ struct arena;
  * says PCI_BUS_ID: where GPUs are of several models a number is not NVML's. */
 #define CUDA_ORDER "CUDA_DEVICE_ORDER"
 
+/* order: what CUDA_ORDER says; NULL: it is not set. */
+bool devices_are_by_bus(const char *order);
+
 /* By which variable programs choose their GPUs, and what it says. */
 struct device_list {
 	enum gpu_maker maker; /* whose programs read it */

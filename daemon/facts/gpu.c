@@ -126,7 +126,7 @@ static void ask(struct told *told, struct gpu_id *ids, struct failure *why)
 		return;
 	told->loaded = true;
 	rc = nvml.init();
-	told->silent = rc == NVML_DRIVER_NOT_LOADED || rc == NVML_GPU_NOT_FOUND;
+	told->silent = nvml_is_absent(rc);
 	if (nvml_call_succeeds(rc, "nvmlInit", why)) {
 		told->known = nvml_call_succeeds(
 				      nvml.device_count(&told->count), "nvmlDeviceGetCount", why) &&

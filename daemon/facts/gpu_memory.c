@@ -90,8 +90,7 @@ static int read_devices(const struct nvml_use *nvml, struct gpu_use *ret, size_t
 /* Where no driver is, nobody uses a GPU. */
 static int not_begun(int error, struct failure *why)
 {
-	bool absent = (error == NVML_DRIVER_NOT_LOADED || error == NVML_GPU_NOT_FOUND) &&
-		!nvidia_gpus_here();
+	bool absent = nvml_is_absent(error) && !nvidia_gpus_here();
 
 	return failure_set(why, absent ? -ELIBACC : -EIO, "NVML: nvmlInit: %s", nvml_words(error));
 }

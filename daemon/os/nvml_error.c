@@ -31,6 +31,11 @@ const char *nvml_words(int error)
 	return other;
 }
 
+bool nvml_is_absent(int error)
+{
+	return error == NVML_DRIVER_NOT_LOADED || error == NVML_GPU_NOT_FOUND;
+}
+
 bool nvml_is_bad(int error)
 {
 	return error == NVML_IRQ_ISSUE || error == NVML_GPU_IS_LOST ||

@@ -25,6 +25,9 @@ enum nvml_return {
  * once. */
 const char *nvml_words(int error);
 
+/* Whether an error says that no driver is there, or no GPU for it. */
+bool nvml_is_absent(int error);
+
 /* Whether an error says that GPU or driver is bad, and not that something can't be asked. */
 bool nvml_is_bad(int error);
 

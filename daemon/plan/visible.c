@@ -201,7 +201,7 @@ int visible_choose(const struct settings *s, const char *const *env, const struc
 		.own = devices_find(env, gpus->maker),
 		.chosen = strcmp(settings_text(s, SET_GPUS), "all") != 0,
 		.share = settings_flag(s, SET_SHARE_GPUS),
-		.by_bus = strcmp(order ? order : "", "PCI_BUS_ID") == 0,
+		.by_bus = devices_are_by_bus(order),
 		.per_worker = (unsigned)settings_number(s, SET_GPUS_PER_WORKER),
 	};
 	struct choosing c = { .s = s, .gpus = gpus, .v = &v, .why = why };

@@ -146,6 +146,8 @@ static void test_words(void **state)
 	assert_string_equal(nvml_words(NVML_DRIVER_NOT_LOADED), "the driver is not loaded");
 	assert_non_null(strstr(nvml_words(NVML_LIB_RM_VERSION_MISMATCH), "reboot"));
 	assert_string_equal(nvml_words(42), "error 42");
+	assert_true(nvml_is_absent(NVML_GPU_NOT_FOUND));
+	assert_false(nvml_is_absent(NVML_GPU_IS_LOST));
 	assert_true(nvml_is_bad(NVML_GPU_IS_LOST));
 	assert_false(nvml_is_bad(NVML_NO_PERMISSION));
 }
