@@ -57,20 +57,33 @@ def open_fds():
             if os.path.lexists(f'/proc/self/fd/{entry}')}
 
 
-@pytest.fixture(scope='session', autouse=True)
-def azure_port():
-    """Keeps AZURE_PORT from outgoing connections of other tests: it is one of the ports that the
-    kernel picks for them, except while a socket is bound there. With SO_REUSEADDR and without a
-    listener it doesn't keep a launcher from it."""
+@contextlib.contextmanager
+def reserved_port(port):
+    """Keeps a port from outgoing connections of other tests: it may be one of those that the kernel
+    picks for them, except while a socket is bound there. With SO_REUSEADDR and without a listener it
+    doesn't keep a launcher from it."""
     with socket.socket() as reserved:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
         def is_reserved():
             with contextlib.suppress(OSError):
-                reserved.bind(('', AZURE_PORT))
-            return reserved.getsockname()[1] == AZURE_PORT
-        until(is_reserved, f'port {AZURE_PORT}')
+                reserved.bind(('', port))
+            return reserved.getsockname()[1] == port
+        until(is_reserved, f'port {port}')
         yield
+
+
+@pytest.fixture(scope='session', autouse=True)
+def azure_port():
+    with reserved_port(AZURE_PORT):
+        yield
+
+
+@pytest.fixture
+def reserve_port():
+    """reserve_port(port): until the test is over, see reserved_port()."""
+    with contextlib.ExitStack() as ports:
+        yield lambda port: ports.enter_context(reserved_port(port))
 
 
 @pytest.fixture

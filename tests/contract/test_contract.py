@@ -53,11 +53,14 @@ def test_there_are_150_cases():
 
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: str(case['id']))
-def test_case(case, launch, place):
+def test_case(case, launch, place, reserve_port):
     place.write('dump.py', DUMP)
     place.write('dump.sh', '#!/usr/bin/python3 -u\n' + DUMP, 0o755)
+    expect = case['expect']
+    if expect['workers']:
+        reserve_port(int(expect['env']['MASTER_PORT']))
     result = launch(case['argv'], case['env'])
-    expect, dumps = case['expect'], place.dumps()
+    dumps = place.dumps()
     if not expect['workers']:
         assert not expect['ok'] and (result.rc, dumps) == (2, {})
         return
