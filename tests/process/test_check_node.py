@@ -11,6 +11,7 @@ import pytest
 from hang_fs import STATFS, HangFS
 from harness import BUILD, children_of, is_running, until
 from needs import needs_mounts, needs_shm
+from nvidia_kernel import on_bus
 from own_mounts import OWN_MOUNTS
 
 NVML = BUILD / 'tests' / 'workers'
@@ -54,30 +55,6 @@ def check(launch):
 
 
 # --- this machine ---
-
-def on_bus(drivers, nodes=0):
-    """What to put before a launcher, for a machine whose PCI bus has a GPU of NVIDIA's for each driver (-: none), and
-    so many device files."""
-    script = r'''
-    mount -t tmpfs none /sys/bus/pci/devices
-    n=0
-    for driver in $1; do
-        n=$((n + 1)); at=/sys/bus/pci/devices/0000:1$n:00.0; mkdir $at
-        echo 0x10de >$at/vendor; echo 0x030200 >$at/class
-        [ $driver = - ] || ln -s ../../drivers/$driver $at/driver
-    done
-    mount -t tmpfs none /mnt
-    for one in null zero full random urandom tty kmsg shm pts; do
-        if [ -d /dev/$one ]; then mkdir /mnt/$one; elif [ -e /dev/$one ]; then : >/mnt/$one; else continue; fi
-        mount --rbind /dev/$one /mnt/$one
-    done
-    ln -s /proc/self/fd /mnt/fd
-    for ((gpu = 0; gpu < $2; gpu++)); do : >/mnt/nvidia$gpu; done
-    mount --rbind /mnt /dev
-    shift 2
-    exec "$@"'''
-    return [*OWN_MOUNTS, 'bash', '-ec', script, 'bash', ' '.join(drivers), str(nodes)]
-
 
 needs_bus = pytest.mark.skipif(not os.path.isdir('/sys/bus/pci/devices'), reason='no PCI bus here')
 NO_NVML = {'LD_LIBRARY_PATH': '/nonexistent'}
