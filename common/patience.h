@@ -1,5 +1,5 @@
 /* patience.h - a wait with a limit, which a signal that asks for the end cuts short: for the last
- * things of a process, which may hang, as a reader's pipe or a file server. */
+ * things of a process, which may hang: a reader's pipe, a file server. */
 #ifndef LAUNCHD_COMMON_PATIENCE_H
 #define LAUNCHD_COMMON_PATIENCE_H
 
@@ -16,7 +16,7 @@ struct patience {
 };
 
 /* From now on one of these signals, which are blocked, cuts every wait to PATIENCE_ASKED_MS. They
- * stay pending. NULL: none does. */
+ * stay pending. NULL: no signal cuts one. */
 void patience_heed(const sigset_t *asked);
 
 /* A wait of that long begins. */

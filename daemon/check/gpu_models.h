@@ -7,7 +7,7 @@
 /* How many NVLinks a model has on the board that it is sold on; 0: not known, or none. */
 unsigned gpu_model_nvlinks(const char *name);
 
-/* Whether its memory is the operating system's, as a NUMA node of its own. */
+/* Whether its memory is the operating system's: a NUMA node of its own. */
 bool gpu_model_is_numa(const char *name);
 
 #endif

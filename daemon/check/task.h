@@ -81,8 +81,8 @@ void tasks_run(struct tasks *all, struct findings *ret);
 
 void tasks_done(struct tasks *t);
 
-/* In a child: the work is done, but for what it holds open while the other tasks run: its limit
- * counts no longer. It is killed when they have ended. */
+/* In a child: the work is done, and its limit counts no longer, but it holds something open while
+ * the other tasks run. It is killed when they have ended. */
 _Noreturn void task_ready(struct task_answer *a);
 
 /* In a child: what it is at. */

@@ -16,7 +16,7 @@ enum { WATCHED_MAX = 64 };
  * RESTART_VM (151), and those whose workflow ends there: 48 and 74, and 144 to 150 of Blackwell's
  * NVLinks, unless the line in the log says Nonfatal. 63 and 94 are not among them: a row that will
  * be remapped is gpu_remap's, and an error that was contained ended the process that had met it;
- * nor is 154, which tells what gpu_recovery asks. */
+ * nor is 154, which repeats what gpu_recovery asks. */
 static const uint16_t fatal[] = { 46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143,
 	144, 145, 146, 147, 148, 149, 150, 151, 155, 156, 158 };
 /* Those after which it asks to look at the application: CHECK_APP/CUDA, or a workflow that begins

@@ -35,7 +35,7 @@ void xids_end(struct xids *x, const char *why);
  * where nobody watches. */
 uint64_t xids_level(const struct xids *x, unsigned gpu);
 
-/* In a child: reads how much memory is in use, has NVML tell of Xids on the GPUs that `visible`
+/* In a child: reads how much memory is in use, waits for Xids on the GPUs that `visible`
  * shows (as CUDA_VISIBLE_DEVICES; NULL: all), and keeps them until it is killed. Returns only where
  * that can't be. */
 void xid_watch(struct xids *x, const char *visible);

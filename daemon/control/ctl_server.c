@@ -421,7 +421,7 @@ static void send_error(int fd, enum control_error e, const char *why)
 	text_done(&line);
 }
 
-/* Of somebody who is not let in. */
+/* Closes the connection of a client that is not let in. */
 static void turn_away(int fd, enum control_error e, const char *why)
 {
 	send_error(fd, e, why);

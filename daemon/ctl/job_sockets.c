@@ -49,7 +49,7 @@ static bool guard_fits(struct job_seen *j)
 		(kill(j->guard, 0) < 0 && errno == ESRCH);
 }
 
-/* By the opened directory, as its path may lead elsewhere by now; without /proc by that. */
+/* By the opened directory, since its path may lead elsewhere by now; without /proc by the path. */
 static int connect_to(const struct jobs *jobs, struct job_seen *j, int dir, const char *dir_path)
 {
 	struct failure none = { 0 };

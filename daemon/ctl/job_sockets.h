@@ -1,6 +1,6 @@
 /* job_sockets.h - the control sockets of this host's launchers, connected to.
  *
- * Whoever can write to a shared directory can put a socket there that pretends. So one counts only
+ * Any user can put a socket that pretends into a shared directory. So one counts only
  * if its directory, its file and its listener belong to one user, nobody else can write to the
  * directory, and the listener is the supervisor of the guard by whose pid the socket is named. Only
  * root looks into other users' directories. */
@@ -43,12 +43,12 @@ void jobs_open(
 	struct jobs *ret, const char *const *env, const struct cjson *cjson, struct arena *arena);
 void jobs_close(struct jobs *jobs);
 
-/* Asks all for their status, at once. Returns when each has answered, or won't within the time that
- * ctl_link_ask() gives one of them, or a moment after enough() said so. */
+/* Asks all for their status, at once. Returns when each has answered or had the time that
+ * ctl_link_ask() gives, or a moment after enough() has returned true. */
 void jobs_ask(
 	struct jobs *jobs, bool (*enough)(const struct jobs *jobs, const void *of), const void *of);
 
-/* Enough for who wants them all: nobody waits long for other users' that don't answer. */
+/* For a caller that wants them all: other users' that don't answer are not waited for long. */
 bool jobs_own_answered(const struct jobs *jobs, const void *of);
 
 #endif

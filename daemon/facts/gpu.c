@@ -147,7 +147,7 @@ static void ask_for_all(const void *how, void *answer)
 }
 
 /* Of several makers' NVIDIA's; all machines with a screen have Intel's file or AMD's other one
- * (/dev/dri), so that tells nothing. */
+ * (/dev/dri), so that shows nothing. */
 static enum gpu_maker maker_here(const struct nvidia_seen *seen, const struct told *told)
 {
 	bool nvidia = (seen->driver && seen->nodes) || (told->known && told->count > 0);

@@ -21,13 +21,14 @@ struct gpu_id {
 };
 
 struct gpus {
-	bool known;  /* NVML has told. Else there is no driver of NVIDIA's, or nobody has asked */
+	bool known;  /* NVML has answered. Else there is no driver of NVIDIA's, or it was not asked
+		      */
 	bool loaded; /* NVML's library was found */
 	bool here;   /* NVIDIA's driver or GPUs are here, but NVML counts none: their number is
 			unknown */
 	unsigned count;          /* if known */
 	const struct gpu_id *at; /* by its numbers; NULL: only their number was asked for */
-	enum gpu_maker maker;    /* whose are here, as far as the kernel shows; else NVIDIA's */
+	enum gpu_maker maker;    /* whose the kernel shows; else NVIDIA's */
 	const char *said;        /* why NVML counts none, with its words; "" or NULL: it counts */
 };
 

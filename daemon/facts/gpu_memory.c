@@ -48,7 +48,7 @@ static const struct dlib library = {
 	.adds = "GPU memory in launchctl status",
 };
 
-/* Those of one GPU that there is room for. Returns NVML's error. */
+/* One GPU's users, as many as there is room for. Returns NVML's error. */
 static int read_device(const struct nvml_use *nvml, unsigned index, struct gpu_use *ret,
 	size_t room, size_t *count)
 {

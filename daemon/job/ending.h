@@ -224,7 +224,7 @@ const struct outcome *cause_failed(const struct cause *c);
 /* Whether this one of the result's outcomes is the worker that failed first. */
 bool result_is_culprit(const struct result *r, const struct outcome *o);
 
-/* 0..255 as a shell says it: the code, 128 + signal (also one that it sent), 127 for a program that
+/* 0..255 as in a shell: the code, 128 + signal (also one that it sent), 127 for a program that
  * is not there, 126 for one that can't be executed. 1 for ENDED_NONE, and for ENDED_UNMADE, which
  * is no program's fault.
  */

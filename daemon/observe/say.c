@@ -33,7 +33,7 @@ static struct saying saying_now(void)
 	};
 }
 
-/* A terminal that is stopped, or a pipe that nobody reads, holds up neither start nor end. */
+/* A terminal that is stopped, or a pipe without a reader, holds up neither start nor end. */
 static void write_out(const char *at, size_t len)
 {
 	if (!voice.given_up)

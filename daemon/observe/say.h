@@ -15,7 +15,7 @@ void say(const char *level, const char *line);
 void say_text(struct text *lines);
 
 /* From now on a stderr that takes nothing for so long gets nothing more; before that it is
- * PATIENCE_MOST_MS. It is tried anew. 0: nothing is written. */
+ * PATIENCE_MOST_MS. It is tried anew. 0: stderr gets nothing. */
 void say_patience(int64_t ms);
 
 /* Writes bytes to stderr, in the same way, whatever say_through() says. */

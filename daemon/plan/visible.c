@@ -178,7 +178,7 @@ static int take_list(struct choosing *c)
 	return 0;
 }
 
-/* Who asks for so many: for a sentence. */
+/* The setting that asks for so many: for a sentence. */
 static const char *who_asks(const struct settings *s)
 {
 	static const enum setting_id ids[] = { SET_GPUS_PER_WORKER, SET_GPUS,

@@ -10,7 +10,6 @@
 #include "common/utc.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
-#include "daemon/os/nvidia.h"
 #include "daemon/os/procfs.h"
 #include "daemon/output/front.h"
 #include "daemon/run/state.h"
@@ -369,10 +368,7 @@ static int start_pool(struct run *r)
 /* Once in a job, beside the workers, where they have GPUs whose failures --blackbox is to know. */
 static void watch_gpus(struct run *r)
 {
-	const struct visible *v = &r->plan->visible;
-
-	if (r->plan->blackbox_dir &&
-		(nvidia_gpus_here() || (v->known && v->own.maker == GPU_NVIDIA)))
+	if (r->plan->blackbox_dir && gpu_watch_may_see(r->plan))
 		gpu_watch_start(&r->gpu_watch, &r->loop,
 			plan_check_devices(r->plan, &r->end->memory), r->in->member->argv);
 }

@@ -3,6 +3,8 @@
 
 #include "common/text.h"
 #include "daemon/check/xid.h"
+#include "daemon/os/nvidia.h"
+#include "daemon/plan/plan.h"
 
 struct watched {
 	struct helper_answer helper;
@@ -32,6 +34,13 @@ static void on_end(struct helper *h, bool succeeded)
 		helper_explain(h, "NVML", &t);
 	xids_end(xids_of(h), text_string(&t));
 	text_done(&t);
+}
+
+bool gpu_watch_may_see(const struct plan *plan)
+{
+	const struct visible *v = &plan->visible;
+
+	return nvidia_gpus_here() || (v->known && v->own.maker == GPU_NVIDIA);
 }
 
 void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, const char *visible, char **argv)

@@ -10,6 +10,7 @@
 
 #include "daemon/os/helper.h"
 
+struct plan;
 struct xids;
 
 /* Begins as { 0 }. */
@@ -19,11 +20,15 @@ struct gpu_watch {
 	struct helper helper;
 };
 
+/* Whether the workers have GPUs of NVIDIA's, or may have. */
+bool gpu_watch_may_see(const struct plan *plan);
+
 /* Starts it, once in a job: it is not tried again. visible: the job's CUDA_VISIBLE_DEVICES; NULL:
  * all GPUs are its own. argv: as struct helper has it. */
 void gpu_watch_start(struct gpu_watch *w, uv_loop_t *loop, const char *visible, char **argv);
 
-/* Whether it still reads how much memory is in use, which workers are not to be part of. */
+/* Whether it still reads how much memory is in use: workers wait until it has, to be no part of it.
+ */
 bool gpu_watch_is_reading(const struct gpu_watch *w);
 
 /* What it has seen, in memory that is there until gpu_watch_stop(). NULL: it was never started. */

@@ -10,8 +10,8 @@
 #include "common/failure.h"
 #include "common/num.h"
 #include "daemon/check/nvml.h"
-#include "daemon/os/nvidia.h"
 #include "daemon/plan/plan.h"
+#include "daemon/run/gpu_watch.h"
 #include "daemon/witness/gpu_work.h"
 
 enum { GPUS_MAX = 64, STALE_MS = 5000 };
@@ -209,9 +209,7 @@ static void on_end(struct helper *h, bool succeeded)
 
 void hang_gpus_expect(struct hang_gpus *g, const struct plan *plan)
 {
-	const struct visible *v = &plan->visible;
-
-	g->expected = nvidia_gpus_here() || (v->known && v->own.maker == GPU_NVIDIA);
+	g->expected = gpu_watch_may_see(plan);
 }
 
 void hang_gpus_start(struct hang_gpus *g, uv_loop_t *loop, const struct plan *plan, char **argv)

@@ -98,8 +98,8 @@ bool moments_are_close(uint32_t a_ms, uint32_t b_ms)
 	return !is_later(a_ms, b_ms, CLOSE_MS) && !is_later(b_ms, a_ms, CLOSE_MS);
 }
 
-/* It has heard of those who wait for it since anything went over this connection, and waits with no
- * other: perhaps it waits for the other end itself, as what is sent and heard in nearly the same
+/* It knows of those that wait for it since anything went over this connection, and waits with no
+ * other: perhaps it waits for the other end itself: what is sent and received in nearly the same
  * moment shows no order. */
 static bool has_passed(const struct rank_sight *r, const struct tcp_talk *mine)
 {

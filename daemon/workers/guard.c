@@ -523,7 +523,7 @@ static bool patience(const struct guard *g, struct timespec *ret)
 	return true;
 }
 
-/* What the guard still has to say waits for no reader once one of them comes. */
+/* Once one of them comes, the guard's last lines wait for no reader. */
 static void heed_requests(const struct guard *g)
 {
 	sigset_t ending;

@@ -132,8 +132,8 @@ struct worker *leftovers_owner(const struct leftovers *l, pid_t pid, pid_t sessi
 		struct worker *w = &l->workers[i];
 		pid_t its = w->outcome.pid;
 
-		/* one that has ended: its number may be anyone's by now, but not one's that is
-		 * gone, too, nor that of a child of ours, as it was when somebody looked */
+		/* the number of one that has ended may be another process's by now, but that
+		 * one would not be gone, too, and when it was looked up, no child of ours */
 		if (its > 0 &&
 			(worker_is_alive(w) ? pid == its || session == its || branch == its :
 					      pid == its && (session <= 0 || branch == its)))

@@ -67,7 +67,7 @@ struct pool {
 	void (*on_stopping)(struct pool *p);
 	/* called when a worker has ended, in the order of death */
 	void (*on_worker_ended)(struct pool *p, const struct worker *w);
-	/* called once, when the first worker has failed: p->culprit, of whom p->cause tells */
+	/* called once, when the first worker has failed: p->culprit, by p->cause */
 	void (*on_failed)(struct pool *p);
 	/* called once: no worker and no handle is left */
 	void (*on_ended)(struct pool *p);
@@ -83,7 +83,7 @@ int pool_init(struct pool *p, uv_loop_t *loop, const struct plan *plan,
 
 /* Starts them all. If one can't be started, the others are ended in order and it is the first
  * failure. on_ended follows from the loop in every case, unless this fails outright: then no worker
- * was started, and nothing is in the loop. */
+ * was started, and the loop holds nothing of it. */
 int pool_start(struct pool *p, const struct attempt *attempt, const struct inherited *inherited,
 	struct failure *why);
 

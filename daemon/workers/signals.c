@@ -41,7 +41,7 @@ void signals_ending(const struct reactions *r, const sigset_t *ignored, sigset_t
 			sigaddset(ret, n);
 }
 
-/* Those that the supervisor hears itself. STOP and CONT come to it for other reasons. */
+/* Those that the supervisor receives itself. STOP and CONT come to it for other reasons. */
 static void signals_direct(const struct reactions *r, const sigset_t *ignored, sigset_t *ret)
 {
 	signals_ending(r, ignored, ret);

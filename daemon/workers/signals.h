@@ -20,7 +20,7 @@ struct relayed {
 	int code; /* si_code */
 	pid_t pid;
 	uid_t uid;
-	/* Of the sender, looked up at once, as it may be about to end: its session, and the child
+	/* Of the sender, looked up at once, before it ends: its session, and the child
 	 * of the supervisor's that it is or descends from. 0: not known, or none. */
 	pid_t session, branch;
 };
@@ -55,7 +55,7 @@ void signals_taken(const struct reactions *r, const sigset_t *ignored, sigset_t 
 void signals_ending(const struct reactions *r, const sigset_t *ignored, sigset_t *ret);
 
 /* Takes: TERM and its like that end the job, CHLD, what the guard relays, and what --on-signal
- * names, as a worker may send that to its parent. They must be blocked.
+ * names, which a worker may send to its parent. They must be blocked.
  * Takes the pipe's end over. On failure nothing is left open but the pipe. */
 int signals_start(struct signals *s, uv_loop_t *loop, const struct reactions *r,
 	const sigset_t *ignored, int relay, struct failure *why);

@@ -57,7 +57,7 @@ void worker_not_started(struct worker *w, enum how how, int error);
 /* It has sent launchd this signal: that is how it ends, whatever follows. */
 void worker_sent(struct worker *w, int signal);
 
-/* What it has come to so far. */
+/* How it has ended, or that it runs. */
 struct outcome worker_outcome(const struct worker *w);
 
 /* Fetches how it ended. False: it has not ended, nothing is changed. */
