@@ -155,7 +155,7 @@ static void read_reset(struct log_reading *r, const char *at)
 }
 
 /* What follows `mark` in the line; NULL: it isn't there. */
-static const char *behind_mark(const char *line, const char *mark)
+static const char *xid_line_behind_mark(const char *line, const char *mark)
 {
 	const char *at = strstr(line, mark);
 
@@ -167,16 +167,16 @@ static void read_log_line(struct log_reading *r, const char *line)
 	struct pci_place place;
 	const char *at;
 
-	if ((at = behind_mark(line, "NVRM: Xid (")) != NULL)
+	if ((at = xid_line_behind_mark(line, "NVRM: Xid (")) != NULL)
 		read_xid(r->log, at);
-	else if ((at = behind_mark(line, "NVRM: GPU at ")) != NULL)
+	else if ((at = xid_line_behind_mark(line, "NVRM: GPU at ")) != NULL)
 		read_start(r, at);
 	else if (strstr(line, "NVRM: loading NVIDIA "))
 		mark_since(r->log, NULL, XID_STARTED_SINCE);
-	else if ((at = behind_mark(line, "NVRM: GPU ")) != NULL &&
+	else if ((at = xid_line_behind_mark(line, "NVRM: GPU ")) != NULL &&
 		strstr(at, "RmInitAdapter failed") && parse_place(at, &place))
 		mark_since(r->log, &place, XID_STANDS);
-	else if ((at = behind_mark(line, "GPU reset executed: ")) != NULL)
+	else if ((at = xid_line_behind_mark(line, "GPU reset executed: ")) != NULL)
 		read_reset(r, at);
 }
 

@@ -67,7 +67,7 @@ static void look_at_node(int unused, const char *name, struct nvidia_seen *ret)
 		ret->numbers |= 1ULL << number;
 }
 
-static void look_into(const char *root, const char *path, struct nvidia_seen *ret,
+static void nvidia_look_into(const char *root, const char *path, struct nvidia_seen *ret,
 	void (*look)(int dir_fd, const char *name, struct nvidia_seen *ret))
 {
 	char at[PATH_MAX];
@@ -90,8 +90,8 @@ void nvidia_look(const char *root, struct nvidia_seen *ret)
 	bool wsl = nvidia_is_there(root, "/dev/dxg");
 
 	*ret = (struct nvidia_seen){ .driver = false };
-	look_into(root, "/dev", ret, look_at_node);
-	look_into(root, "/sys/bus/pci/devices", ret, look_at_device);
+	nvidia_look_into(root, "/dev", ret, look_at_node);
+	nvidia_look_into(root, "/sys/bus/pci/devices", ret, look_at_device);
 	ret->driver = wsl || nvidia_is_there(root, "/proc/driver/nvidia") ||
 		(ret->nodes && !nvidia_is_there(root, "/proc/driver"));
 	ret->nodes = ret->nodes || wsl;

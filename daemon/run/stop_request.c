@@ -91,7 +91,7 @@ static struct worker *sending_worker(const struct run *r, const struct relayed *
 }
 
 /* Whether a worker of an attempt that is over sent it. */
-static bool is_late(const struct run *r, const struct relayed *got)
+static bool stop_request_is_late(const struct run *r, const struct relayed *got)
 {
 	bool late = false;
 
@@ -277,7 +277,7 @@ static bool failed_by_signal(struct run *r, const struct relayed *got)
 	if (!reaction_ends(reaction) || (reaction->kind == REACTION_PREEMPT && reaction->named))
 		return false;
 	if (!w)
-		return is_late(r, got);
+		return stop_request_is_late(r, got);
 	c = cause_of_signal(r, got);
 	tell_received(r, &c, reaction);
 	pool_fail(&r->pool, w, got->signal);
@@ -286,7 +286,7 @@ static bool failed_by_signal(struct run *r, const struct relayed *got)
 
 /* The guard did not get it: it was for the parent of workers, so one of theirs sent it. With
  * several workers the rank is unknown. It is no preemption, which is announced to the guard. */
-static void on_doubt_over(uv_timer_t *t)
+static void stop_request_doubt_over(uv_timer_t *t)
 {
 	struct run *r = t->data;
 	const struct relayed *got = &r->doubted;
@@ -322,7 +322,7 @@ static bool is_doubtful(struct run *r, const struct relayed *got, enum signal_wa
 		return false;
 	r->doubted = *got;
 	uv_update_time(&r->loop);
-	(void)uv_timer_start(&r->doubt, on_doubt_over, GUARD_MS, 0);
+	(void)uv_timer_start(&r->doubt, stop_request_doubt_over, GUARD_MS, 0);
 	return true;
 }
 
