@@ -201,12 +201,54 @@ static bool make_room(struct history *h, struct arena *arena)
 	return true;
 }
 
+static bool is_failure(const struct past_attempt *p)
+{
+	return p && p->cause == CAUSE_FAILURE && p->has_culprit;
+}
+
+static bool is_same_site(const struct crash_site *a, const struct crash_site *b)
+{
+	return *a->text && strcmp(a->text, b->text) == 0;
+}
+
+static bool is_tally_of(const struct place_tally *t, const struct past_attempt *p)
+{
+	return t->node == p->node && t->local_rank == p->local_rank &&
+		strcmp(t->site.text, p->site.text) == 0 && t->site.device == p->site.device &&
+		t->site.hardware == p->site.hardware;
+}
+
+/* False: there is no memory. */
+static bool count_place(struct history *h, const struct past_attempt *p, struct arena *arena)
+{
+	unsigned i = 0;
+
+	while (i < h->place_count && !is_tally_of(&h->places[i], p))
+		i++;
+	if (i == h->place_room) {
+		unsigned room = i ? 2 * i : 1;
+		struct place_tally *more = arena_alloc(arena, room * sizeof *more);
+
+		if (!more)
+			return false;
+		if (i)
+			memcpy(more, h->places, i * sizeof *more);
+		h->places = more;
+		h->place_room = room;
+	}
+	if (i == h->place_count)
+		h->places[h->place_count++] =
+			(struct place_tally){ p->node, p->local_rank, p->site, 0 };
+	h->places[i].times++;
+	return true;
+}
+
 struct past_attempt *history_add(
 	struct history *h, const struct past_attempt *past, struct arena *arena)
 {
 	struct past_attempt *p;
 
-	if (!make_room(h, arena))
+	if (!make_room(h, arena) || (is_failure(past) && !count_place(h, past, arena)))
 		return NULL;
 	p = &h->at[h->total++ % PAST_KEPT];
 	*p = *past;
@@ -258,38 +300,34 @@ void history_note_restart(
 
 /* --- what they have in common --- */
 
-static bool is_failure(const struct past_attempt *p)
-{
-	return p && p->cause == CAUSE_FAILURE && p->has_culprit;
-}
-
-static bool is_same_site(const struct past_attempt *a, const struct past_attempt *b)
-{
-	return *a->site.text && strcmp(a->site.text, b->site.text) == 0;
-}
-
 bool history_repeats(const struct history *h)
 {
 	const struct past_attempt *last = newest(h, 0), *before = newest(h, 1);
 
-	return is_failure(last) && is_failure(before) && is_same_site(last, before) &&
+	return is_failure(last) && is_failure(before) && is_same_site(&last->site, &before->site) &&
 		!last->site.device;
 }
 
 unsigned history_place(const struct history *h, unsigned nnodes, size_t workers, bool *ret_gpu)
 {
 	const struct past_attempt *last = newest(h, 0);
-	unsigned times = 1;
+	unsigned times = 0;
 
 	*ret_gpu = true;
-	for (unsigned back = 1; workers > 1 && is_failure(last) && newest(h, back); back++) {
-		const struct past_attempt *p = newest(h, back);
-		bool same_rank = p->local_rank == last->local_rank;
+	if (workers <= 1 || !is_failure(last))
+		return 0;
+	for (unsigned i = 0; i < h->place_count; i++) {
+		const struct place_tally *t = &h->places[i];
+		bool same_rank = t->local_rank == last->local_rank;
+		bool programs = is_same_site(&t->site, &last->site) && !last->site.device;
 
-		if (!is_failure(p) || p->node != last->node || (nnodes == 1 && !same_rank) ||
-			(is_same_site(p, last) && !last->site.device))
+		if (t->node != last->node || (nnodes == 1 && !same_rank))
 			continue;
-		times++;
+		if (programs) { /* only the last time itself counts */
+			times += is_tally_of(t, last);
+			continue;
+		}
+		times += t->times;
 		*ret_gpu = *ret_gpu && same_rank;
 	}
 	return times > 1 ? times : 0;
@@ -297,14 +335,15 @@ unsigned history_place(const struct history *h, unsigned nnodes, size_t workers,
 
 bool history_blames_hardware(const struct history *h)
 {
-	const struct past_attempt *last = newest(h, 0), *p;
+	const struct past_attempt *last = newest(h, 0);
+	unsigned times = 0;
 
 	if (!is_failure(last) || !last->site.hardware)
 		return false;
-	for (unsigned back = 1; (p = newest(h, back)); back++)
-		if (is_failure(p) && p->node == last->node && p->site.hardware)
-			return true;
-	return false;
+	for (unsigned i = 0; i < h->place_count; i++)
+		if (h->places[i].node == last->node && h->places[i].site.hardware)
+			times += h->places[i].times;
+	return times > 1;
 }
 
 bool history_place_add(const struct history *h, const struct node *nodes, unsigned nnodes,

@@ -15,7 +15,7 @@ struct text;
 enum {
 	CRASH_SITE_SIZE = 192,
 	REASON_SIZE = 160,
-	PAST_KEPT = 64, /* attempts that are remembered: the last ones */
+	PAST_KEPT = 64, /* attempts that are kept whole: the last ones */
 };
 
 /* Where an exception came from, as far as a worker's own words tell. */
@@ -45,11 +45,21 @@ struct past_attempt {
 	char reason[REASON_SIZE]; /* of that: "restart 1 of at most 3", "the limit is reached" */
 };
 
+/* How many attempts failed first in one place and in one way. Of a job's thousand attempts these
+ * are few. */
+struct place_tally {
+	unsigned node, local_rank;
+	struct crash_site site;
+	unsigned times;
+};
+
 /* Begins as { 0 }; memory is the job's arena's. */
 struct history {
-	struct past_attempt *at; /* a ring: see history_nth() */
-	unsigned room;           /* there, PAST_KEPT at most */
-	unsigned total;          /* that were ever added */
+	struct past_attempt *at;    /* a ring: see history_nth() */
+	unsigned room;              /* there, PAST_KEPT at most */
+	unsigned total;             /* that were ever added */
+	struct place_tally *places; /* of all of them */
+	unsigned place_count, place_room;
 	bool any_step;
 	uint64_t best_step;
 	unsigned idle; /* failed attempts in a row, up to now, that have not progressed */

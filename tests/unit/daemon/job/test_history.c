@@ -201,6 +201,42 @@ static void test_place(void **state)
 	arena_done(&arena);
 }
 
+/* Counts are of all attempts, not of those that are kept whole. */
+static void test_many(void **state)
+{
+	enum { FAILED = 3 * PAST_KEPT };
+	const struct node nodes[2] = { { .name = "n0" }, { .name = "n1" } };
+	const struct past_attempt broken = { .cause = CAUSE_FAILURE,
+		.has_culprit = true,
+		.node = 1,
+		.local_rank = 3,
+		.site = { .hardware = true } };
+	struct past_attempt other = { .cause = CAUSE_FAILURE, .has_culprit = true };
+	struct arena arena = { 0 };
+	struct history h = { 0 };
+	struct past_attempt *last;
+	struct text t = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < FAILED; i++)
+		assert_non_null(history_add(&h, &broken, &arena));
+	for (unsigned i = 0; i < 2 * PAST_KEPT; i++) {
+		other.local_rank = i;
+		(void)snprintf(other.site.text, sizeof other.site.text, "E at a.py:%u", i % 3);
+		assert_non_null(history_add(&h, &other, &arena));
+	}
+	assert_false(history_blames_hardware(&h));
+	last = history_add(&h, &broken, &arena);
+	assert_non_null(last);
+	last->attempt = FAILED + 2 * PAST_KEPT;
+	assert_true(history_place_add(&h, nodes, 2, 16, &t));
+	assert_string_equal(text_string(&t),
+		"node 1 (n1) was the first to fail in 193 of 321 attempts, local rank 3 each time");
+	assert_true(history_blames_hardware(&h));
+	text_done(&t);
+	arena_done(&arena);
+}
+
 /* Attempts with their newest steps; 0: none. */
 static void test_progress(void **state)
 {
@@ -288,6 +324,7 @@ TESTS(history)
 	suite_add(&s, "of a long path the end counts", test_long_path, NULL, NULL);
 	suite_add(&s, "attempts in a row without a new step", test_progress, NULL, NULL);
 	suite_add(&s, "only the last attempts are kept", test_ring, NULL, NULL);
+	suite_add(&s, "many attempts", test_many, NULL, NULL);
 	suite_add(&s, "restarts within a window", test_window, NULL, NULL);
 	return suite_run(&s);
 }
