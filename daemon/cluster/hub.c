@@ -149,18 +149,18 @@ static void on_bundle(struct caller *p, const struct message *m)
 		party->on->bundle(party->owner, p->node, &m->bundle);
 }
 
-void hub_step(struct hub *h, unsigned node, uint64_t step)
+void hub_step(struct hub *h, unsigned node, uint64_t step, uint64_t at_ns)
 {
 	const struct party *party = h->party;
 
-	if (job_step(&h->job, node, step, uv_hrtime()) && party->on->step)
-		party->on->step(party->owner, node, step);
+	if (job_step(&h->job, node, step, at_ns) && party->on->step)
+		party->on->step(party->owner, step, h->job.steps.at_ns);
 }
 
 static void on_step(struct caller *p, const struct message *m)
 {
 	if (m->step.attempt == p->hub->job.attempt)
-		hub_step(p->hub, p->node, m->step.step);
+		hub_step(p->hub, p->node, m->step.step, m->step.at_ns);
 }
 
 enum {

@@ -18,7 +18,7 @@ void hub_ended(
 	struct hub *h, const struct node_end *end, const struct evidence *list, size_t count);
 
 /* A node's workers have come to a new step; see member.h. */
-void hub_step(struct hub *h, unsigned node, uint64_t step);
+void hub_step(struct hub *h, unsigned node, uint64_t step, uint64_t at_ns);
 
 /* Asks the other nodes how they are; see member.h. */
 size_t hub_query(struct hub *h, unsigned query, bool *ret);

@@ -159,15 +159,13 @@ void member_bundle(struct member *m, const struct message_bundle *told)
 		spoke_bundle(&m->spoke, told);
 }
 
-void member_step(struct member *m, unsigned attempt, uint64_t step)
+void member_step(struct member *m, const struct message_step *told)
 {
-	const struct message_step told = { attempt, step };
-
 	if (m->role == MEMBER_SPOKE)
-		spoke_step(&m->spoke, &told);
+		spoke_step(&m->spoke, told);
 	else if (m->role == MEMBER_HUB && m->hub.state == HUB_RUNNING &&
-		attempt == m->hub.job.attempt)
-		hub_step(&m->hub, 0, step);
+		told->attempt == m->hub.job.attempt)
+		hub_step(&m->hub, 0, told->step, told->at_ns);
 }
 
 void member_suspects(struct member *m, unsigned attempt, const unsigned *ranks, size_t count)

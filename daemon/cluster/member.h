@@ -121,7 +121,7 @@ void member_bundle(struct member *m, const struct message_bundle *told);
 
 /* This node's workers have come to a new step, of that attempt; before member_ended(). On node rank
  * 0 `step` may follow at once. */
-void member_step(struct member *m, unsigned attempt, uint64_t step);
+void member_step(struct member *m, const struct message_step *told);
 
 /* Node rank 0: --on-hang suspects these ranks of that attempt; 0: the job moves again. */
 void member_suspects(struct member *m, unsigned attempt, const unsigned *ranks, size_t count);

@@ -567,6 +567,7 @@ static void step_fields(struct pass *p, struct message_step *m)
 {
 	m->attempt = u32(p, m->attempt);
 	m->step = u64(p, m->step);
+	m->at_ns = u64(p, m->at_ns);
 }
 
 /* --- any of them --- */

@@ -201,6 +201,7 @@ enum { MESSAGE_CHECK_MAX = 512 << 10, CHECK_PHASE_MAX = 31 };
 struct message_step {
 	unsigned attempt;
 	uint64_t step;
+	uint64_t at_ns; /* when they did, on the node's clock */
 };
 
 /* A message of any type, and what it says. READY and LEAVE say nothing more. */

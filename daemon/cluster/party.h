@@ -92,7 +92,7 @@ struct member_events {
 	void (*bundle)(void *owner, unsigned node, const struct message_bundle *told);
 	/* Node rank 0: the job has come to a step that this attempt had not reached; see struct
 	 * job_steps. May be NULL. */
-	void (*step)(void *owner, unsigned node, uint64_t step);
+	void (*step)(void *owner, uint64_t step, uint64_t at_ns);
 };
 
 enum { LINES_LAST_MS = 1000 }; /* for workers' last lines, when the verdict is told */

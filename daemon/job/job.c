@@ -654,19 +654,25 @@ enum order job_left(struct job *j, unsigned node, uint64_t now_ns)
 	return ORDER_NONE; /* the job waits for those that run, and for nobody where it is over */
 }
 
-bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns)
+bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t node_ns)
 {
 	struct job_steps *s = &j->steps;
+	uint64_t at_ns = our_ns(j, node, node_ns);
 
 	if (!is_running(j) || node_of(j, node)->state != NODE_JOINED ||
-		(s->attempt_known && step <= s->attempt_best))
+		(s->attempt_known && step < s->attempt_best))
 		return false;
+	if (s->attempt_known && step == s->attempt_best) { /* whichever came first */
+		if (at_ns < s->at_ns)
+			s->at_ns = at_ns;
+		return false;
+	}
 	s->attempt_known = true;
 	s->attempt_best = step;
-	s->at_ns = now_ns;
+	s->at_ns = at_ns;
 	if (!s->known || step > s->best) {
 		s->best = step;
-		s->beyond_ns = s->beyond_ns > 0 ? s->beyond_ns : now_ns;
+		s->beyond_ns = s->beyond_ns > 0 ? s->beyond_ns : at_ns;
 	}
 	s->known = true;
 	return true;

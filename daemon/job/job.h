@@ -212,8 +212,9 @@ enum order job_give_up(struct job *j, const char *why, uint64_t now_ns);
  * none does. Before it has ended that is a loss. */
 enum order job_left(struct job *j, unsigned node, uint64_t now_ns);
 
-/* Workers of a node have come to a step. True: this attempt had not reached it. */
-bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t now_ns);
+/* Workers of a node have come to a step, at that time of its clock. True: this attempt had not
+ * reached it. */
+bool job_step(struct job *j, unsigned node, uint64_t step, uint64_t node_ns);
 
 /* --on-hang suspects these ranks now, in place of those before; 0: the job moves again. */
 void job_suspect(struct job *j, const unsigned *ranks, size_t count, uint64_t now_ns);

@@ -22,7 +22,7 @@
 #include "daemon/net/frame.h"
 
 enum {
-	HANDSHAKE_VERSION = 9,
+	HANDSHAKE_VERSION = 10,
 	HANDSHAKE_NONCE = 16,
 	HANDSHAKE_TOKEN = 16,
 };

@@ -332,12 +332,11 @@ static void on_bundle(void *owner, unsigned node, const struct message_bundle *t
 	black_box_told(&r->box, node, told);
 }
 
-static void on_step(void *owner, unsigned node, uint64_t step)
+static void on_step(void *owner, uint64_t step, uint64_t at_ns)
 {
 	struct run *r = owner;
 
-	(void)node;
-	steps_of_job(&r->steps, step);
+	steps_of_job(&r->steps, step, at_ns);
 }
 
 static const struct member_events events = {

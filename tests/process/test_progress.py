@@ -109,6 +109,21 @@ def test_by_a_file(job, place, form):
     assert one.end()[0].rc == 0
 
 
+@pytest.mark.parametrize('nodes', [1, 2])
+def test_the_time_is_that_of_the_line(job, place, nodes):
+    """Not that of launchd's next look: the step is seen only when its worker has ended already."""
+    one = job('--progress=^step ([0-9]+)', '-r3', '--log-dir=logs', nodes=nodes)
+    one.do('say step 1')
+    one.await_step(1)
+    last = nodes - 1
+    one.do('say step 2', last)
+    until(lambda: any('step 2' in log.read_text() for log in (place.path / 'logs').rglob('stdout.log')), 'the line')
+    assert exit_codes(one.end()) == [0] * nodes
+    events = [event for path in place.path.glob('events*') for event in read(path)]
+    [step] = [event for event in of(events, 'step') if event['step'] == 2]
+    assert step['mono_ns'] < min(event['mono_ns'] for event in of(events, 'worker_ended'))
+
+
 def test_by_a_socket(job):
     one = job('--progress=notify')
     one.do('send STEP=5')

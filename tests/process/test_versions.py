@@ -8,8 +8,8 @@ from relay import Relay
 from together import Cluster, errors, warnings
 from harness import BUILD, native
 
-OURS, OTHERS = b'LNCHD\x09\x00', b'LNCHD\x0a\x00'  # the protocol's version, in HELLO
-DIFFER = 'speaks version 10 of the protocol, this launchd version 9: all nodes need the same launchd'
+OURS, OTHERS = b'LNCHD\x0a\x00', b'LNCHD\x0b\x00'  # the protocol's version, in HELLO
+DIFFER = 'speaks version 11 of the protocol, this launchd version 10: all nodes need the same launchd'
 
 
 @pytest.fixture(scope='module')

@@ -8,15 +8,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/utc.h"
 #include "daemon/plan/step_source.h"
 
 /* A longer one is no mere number. */
-enum { SHORT = 256 };
+enum { SHORT = 256, NS_PER_S = 1000000000 };
 
 /* Shared with the child. */
 struct file_watched {
 	struct helper_answer helper;
-	_Atomic uint64_t changes, number;
+	_Atomic uint64_t changes, number, at_ns;
 	_Atomic bool numbered;
 };
 
@@ -61,6 +62,16 @@ static bool read_number(const char *path, uint64_t *ret)
 	return n > 0 && progress_in_file(text, (size_t)n, ret);
 }
 
+/* When it changed: between the last look and this one, whatever the clock of its file server says.
+ */
+static uint64_t time_of_change(const struct file_look *l)
+{
+	const int64_t latest = (int64_t)STEP_FILE_EVERY_S * NS_PER_S;
+	int64_t ago = utc_now_ns() - ((int64_t)l->changed.tv_sec * NS_PER_S + l->changed.tv_nsec);
+
+	return uv_hrtime() - (uint64_t)(ago < 0 ? 0 : ago > latest ? latest : ago);
+}
+
 static void look_once(struct step_file *f, struct file_look *before, bool first)
 {
 	struct file_watched *s = seen_of(f);
@@ -75,6 +86,7 @@ static void look_once(struct step_file *f, struct file_look *before, bool first)
 		return;
 	atomic_store(&s->numbered, is_short && read_number(f->path, &number));
 	atomic_store(&s->number, number);
+	atomic_store(&s->at_ns, time_of_change(&now));
 	atomic_fetch_add(&s->changes, 1); /* last: whoever sees it sees the others */
 }
 
@@ -121,8 +133,8 @@ struct step_file_seen step_file_look(const struct step_file *f)
 
 	if (changes == 0)
 		return (struct step_file_seen){ 0 };
-	return (struct step_file_seen){ changes, atomic_load(&s->number),
-		atomic_load(&s->numbered) };
+	return (struct step_file_seen){ changes, atomic_load(&s->number), atomic_load(&s->numbered),
+		atomic_load(&s->at_ns) };
 }
 
 void step_file_stop(struct step_file *f)

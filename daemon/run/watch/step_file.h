@@ -21,6 +21,8 @@ struct step_file_seen {
 	uint64_t changes; /* that the child has seen; how the file was when it came is none */
 	uint64_t number;  /* the latest in the file, or 0 */
 	bool numbered;    /* it holds one */
+	uint64_t
+		at_ns; /* when the file changed, CLOCK_MONOTONIC, to within a look of the child's */
 };
 
 /* Starts the child; path is borrowed, argv is as struct helper has it. Where it can't be started

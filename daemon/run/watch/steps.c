@@ -4,6 +4,7 @@
 #include "common/arena.h"
 #include "common/failure.h"
 #include "daemon/cluster/member.h"
+#include "daemon/cluster/message.h"
 #include "daemon/observe/bus.h"
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
@@ -56,15 +57,17 @@ static void look_at_file(struct steps *s)
 		return;
 	s->counted += seen.changes - s->changes;
 	s->changes = seen.changes;
-	come_to(s, seen.numbered ? seen.number : s->counted, uv_hrtime());
+	come_to(s, seen.numbered ? seen.number : s->counted, seen.at_ns);
 }
 
 static void tell_event(struct steps *s)
 {
 	s->job_told = true;
 	s->job_told_ns = uv_hrtime();
-	bus_emit(
-		s->bus, &(struct event){ .kind = EVENT_STEP, .step = { s->attempt, s->job_step } });
+	bus_emit(s->bus,
+		&(struct event){ .kind = EVENT_STEP,
+			.at_ns = s->job_at_ns,
+			.step = { s->attempt, s->job_step } });
 	s->job_known = false;
 }
 
@@ -80,13 +83,14 @@ static void look(struct steps *s)
 		return;
 	s->told = true;
 	s->told_step = s->newest;
-	member_step(s->member, s->attempt, s->newest);
+	member_step(s->member, &(struct message_step){ s->attempt, s->newest, s->at_ns });
 }
 
-void steps_of_job(struct steps *s, uint64_t step)
+void steps_of_job(struct steps *s, uint64_t step, uint64_t at_ns)
 {
 	s->job_known = true;
 	s->job_step = step;
+	s->job_at_ns = at_ns;
 	if (!s->job_told || !s->works) /* others may end later than we do */
 		tell_event(s);
 }

@@ -43,7 +43,7 @@ struct steps {
 	struct step_socket socket;
 	/* on node rank 0, of the job: what --events was told */
 	bool job_known, job_told;
-	uint64_t job_step, job_told_ns;
+	uint64_t job_step, job_at_ns, job_told_ns;
 };
 
 /* Into the loop; run_dir is where workers find the socket of --progress notify. On failure why
@@ -56,7 +56,7 @@ void steps_leave(struct steps *s);
 void steps_start(struct steps *s, unsigned attempt);
 void steps_stop(struct steps *s);
 
-/* On node rank 0: the job has come to a step that is new to this attempt. */
-void steps_of_job(struct steps *s, uint64_t step);
+/* On node rank 0: the job has come to a step that is new to this attempt, at that time. */
+void steps_of_job(struct steps *s, uint64_t step, uint64_t at_ns);
 
 #endif

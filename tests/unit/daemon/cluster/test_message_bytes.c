@@ -155,7 +155,7 @@ static const struct row {
 		UINT64_C(0x1b57d66f34461739) },
 	{ "CHECK", { MESSAGE_CHECK, .check = { 1, 3, CHECK_TOLD, "={}", 3 } }, 9,
 		UINT64_C(0x735eb410c73ea619) },
-	{ "STEP", { MESSAGE_STEP, .step = { 1, 1000 } }, 12, UINT64_C(0x4fb836a0dbeb74c3) },
+	{ "STEP", { MESSAGE_STEP, .step = { 1, 1000, 2000 } }, 20, UINT64_C(0x2c602cbf09d8cdf3) },
 	{ "BUNDLE", { MESSAGE_BUNDLE, .bundle = { 1, "path", "text" } }, 20,
 		UINT64_C(0xa3022988522f4c1b) },
 };

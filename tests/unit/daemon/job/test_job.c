@@ -204,9 +204,15 @@ static void test_steps(void **state)
 	assert_true(job_step(&t.j, 0, 0, S(2)));
 	assert_true(job_step(&t.j, 1, 10, S(3)));
 	assert_false(job_step(&t.j, 2, 10, S(4)));
+	assert_int_equal(s->at_ns, S(3));
+	t.j.nodes[2].offset_ns = (int64_t)S(5);
+	assert_false(job_step(&t.j, 2, 10, S(7))); /* it was the first, and is heard of later */
+	assert_int_equal(s->at_ns, S(2));
+	assert_int_equal(s->beyond_ns, S(2));
+	t.j.nodes[2].offset_ns = 0;
 	assert_false(job_step(&t.j, 0, 9, S(5)));
 	assert_int_equal(s->best, 10);
-	assert_int_equal(s->at_ns, S(3));
+	assert_int_equal(s->at_ns, S(2));
 	assert_int_equal(fails(&t, 1, 0), ORDER_STOP);
 	assert_int_equal(end_as(&t, 1, 0, 6, &failed), ORDER_NONE);
 	assert_false(job_step(&t.j, 1, 11, S(6))); /* it has ended */

@@ -18,17 +18,17 @@ static const struct hello_row {
 	uint16_t version;
 	bool keyed;
 } hellos[] = {
-	{ "with a key", FRAME_HELLO, "LNCHD\11\0\1" NONCE, 24, 0, 9, true },
-	{ "without a key", FRAME_HELLO, "LNCHD\11\0\0" NONCE, 24, 0, 9, false },
-	{ "another version", FRAME_HELLO, "LNCHD\11\1\1" NONCE, 24, 0, 265, true },
-	{ "another version, longer", FRAME_HELLO, "LNCHD\12\0\3" NONCE "more", 28, 0, 10, false },
-	{ "our version, longer", FRAME_HELLO, "LNCHD\11\0\1" NONCE "more", 28, -EPROTO, 0, 0 },
-	{ "our version, neither with nor without", FRAME_HELLO, "LNCHD\11\0\2" NONCE, 24, -EPROTO,
+	{ "with a key", FRAME_HELLO, "LNCHD\12\0\1" NONCE, 24, 0, 10, true },
+	{ "without a key", FRAME_HELLO, "LNCHD\12\0\0" NONCE, 24, 0, 10, false },
+	{ "another version", FRAME_HELLO, "LNCHD\12\1\1" NONCE, 24, 0, 266, true },
+	{ "another version, longer", FRAME_HELLO, "LNCHD\13\0\3" NONCE "more", 28, 0, 11, false },
+	{ "our version, longer", FRAME_HELLO, "LNCHD\12\0\1" NONCE "more", 28, -EPROTO, 0, 0 },
+	{ "our version, neither with nor without", FRAME_HELLO, "LNCHD\12\0\2" NONCE, 24, -EPROTO,
 		0, 0 },
-	{ "cut off", FRAME_HELLO, "LNCHD\11\0\1" NONCE, 23, -EPROTO, 0, 0 },
+	{ "cut off", FRAME_HELLO, "LNCHD\12\0\1" NONCE, 23, -EPROTO, 0, 0 },
 	{ "nothing", FRAME_HELLO, "", 0, -EPROTO, 0, 0 },
 	{ "of another program", FRAME_HELLO, "LNCHX\1\0\1" NONCE, 24, -EPROTO, 0, 0 },
-	{ "another frame", FRAME_READY, "LNCHD\11\0\1" NONCE, 24, -EPROTO, 0, 0 },
+	{ "another frame", FRAME_READY, "LNCHD\12\0\1" NONCE, 24, -EPROTO, 0, 0 },
 };
 
 static void test_hello(void **state)

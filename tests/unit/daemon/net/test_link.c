@@ -14,7 +14,7 @@
 
 #include "tests/unit/daemon/net/channel.h"
 
-static const unsigned char hello_unkeyed[] = "\x18\0\0\0\1\0\0\0LNCHD\11\0\0"
+static const unsigned char hello_unkeyed[] = "\x18\0\0\0\1\0\0\0LNCHD\12\0\0"
 					     "0123456789abcdef";
 
 enum { HELLO = sizeof hello_unkeyed - 1 };
@@ -254,16 +254,16 @@ static const struct raw_row {
 		"0123456789abcdef",
 		32, false, LINK_END_BROKEN, "does not speak launchd's protocol" },
 	{ "another version",
-		"\x18\0\0\0\1\0\0\0LNCHD\12\0\0"
+		"\x18\0\0\0\1\0\0\0LNCHD\13\0\0"
 		"0123456789abcdef",
 		32, false, LINK_END_VERSION,
-		"speaks version 10 of the protocol, this launchd version 9" },
+		"speaks version 11 of the protocol, this launchd version 10" },
 	{ "a message before HELLO", "\1\0\0\0\20\0\0\0x", 9, false, LINK_END_BROKEN,
 		"does not speak launchd's protocol" },
 	{ "a payload too long for a handshake", "\1\20\0\0\1\0\0\0", 8, false, LINK_END_BROKEN,
 		"does not speak launchd's protocol" },
 	{ "HELLO, then a message",
-		"\x18\0\0\0\1\0\0\0LNCHD\11\0\0"
+		"\x18\0\0\0\1\0\0\0LNCHD\12\0\0"
 		"0123456789abcdef"
 		"\0\0\0\0\20\0\0\0",
 		40, false, LINK_END_BROKEN, "does not speak launchd's protocol" },
