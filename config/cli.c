@@ -85,7 +85,7 @@ static int put(struct reader *r, enum setting_id id, const char *written, const 
 	r->head = row->head;
 	if (!value && row->kind == KIND_FLAG)
 		value = "1";
-	if (!value && row->optional)
+	if (!value && row->optional && (!row->in_next || !*r->at || looks_like_option(*r->at)))
 		value = arena_strndup(r->s->arena, row->choices, strcspn(row->choices, "|"));
 	if (!value) {
 		if (!*r->at || looks_like_option(*r->at))

@@ -13,9 +13,15 @@ static bool is_file(int id)
 		id == SET_MPIRUN_HOSTFILE;
 }
 
+/* Its value may be left out, and is never the next word. */
+static bool only_equals(const struct setting_row *row)
+{
+	return row->optional && !row->in_next;
+}
+
 static bool takes_value(int id)
 {
-	return setting_rows[id].kind != KIND_FLAG && !setting_rows[id].optional;
+	return setting_rows[id].kind != KIND_FLAG && !only_equals(&setting_rows[id]);
 }
 
 /* "--a_b|--a-b" */
@@ -145,7 +151,7 @@ void help_zsh(struct text *out)
 		if (row->kind == KIND_ENV || row->kind == KIND_UNSET)
 			text_add(out, "*");
 		text_printf(out, "--%s%s[", row->flag,
-			row->optional                  ? "=-" :
+			only_equals(row)               ? "=-" :
 				row->kind == KIND_FLAG ? "" :
 							 "=");
 		add_zsh_text(out, row->help, len);

@@ -15,7 +15,7 @@ static void add_option(const struct setting_row *row, struct text *out)
 		text_printf(out, "-%c, ", row->letter);
 	text_printf(out, "--%s", row->flag);
 	if (row->optional)
-		text_printf(out, "[=%s]", row->metavar);
+		text_printf(out, row->in_next ? " [%s]" : "[=%s]", row->metavar);
 	else if (row->metavar)
 		text_printf(out, " %s", row->metavar);
 }
@@ -88,7 +88,10 @@ static void man_row(const struct setting_row *row, struct text *out)
 	text_add(out, "Fl \\-");
 	add_roff(row->flag, out);
 	if (row->metavar) {
-		text_add(out, row->optional ? " Ns Op = Ns Ar " : " Ar ");
+		text_add(out,
+			row->in_next          ? " Op Ar " :
+				row->optional ? " Ns Op = Ns Ar " :
+						" Ar ");
 		add_roff(row->metavar, out);
 	}
 	text_add(out, "\n");

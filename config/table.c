@@ -762,10 +762,14 @@ const struct setting_row setting_rows[SETTING_COUNT] = {
 	[SET_PRINT_COMPLETION] = { .flag = "print-completion", .original = 1, .only_flag = 1,
 		.kind = KIND_CHOICE, .group = GROUP_GENERAL, .metavar = "bash|zsh",
 		.choices = "bash|zsh", .help = "Print a shell's completion script and exit." },
-	[SET_EXPLAIN] = { .flag = "explain", .only_flag = 1, .kind = KIND_TEXT,
-		.group = GROUP_GENERAL, .metavar = "BUNDLE",
+	[SET_EXPLAIN] = { .flag = "explain", .only_flag = 1, .optional = 1, .in_next = 1,
+		.kind = KIND_TEXT, .group = GROUP_GENERAL, .metavar = "BUNDLE",
+		.choices = EXPLAIN_NEWEST,
 		.help = "Print the story of a failure that --blackbox has kept, and exit: its "
-			"directory, or a file index.json or bundle.json in it." },
+			"directory, a file index.json or bundle.json in it, or a directory with "
+			"such failures; the newest of them is taken. Without BUNDLE: the newest "
+			"below the directory of --blackbox or --log-dir, else below the working "
+			"directory." },
 	[SET_INSTALL_TORCHRUN] = { .flag = "install-torchrun", .only_flag = 1, .kind = KIND_TEXT,
 		.group = GROUP_GENERAL, .metavar = "DIR",
 		.help = "Make DIR/torchrun a link to this program and exit. Another torchrun that "

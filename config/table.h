@@ -238,12 +238,16 @@ enum setting_group {
 	GROUP_COUNT,
 };
 
+/* --explain without a value. */
+#define EXPLAIN_NEWEST "newest"
+
 struct setting_row {
-	const char *flag;       /* without dashes; '-' and '_' are the same to all readers */
-	char letter;            /* short option; 0: none */
-	unsigned original : 1;  /* a flag of torchrun, classic launch or Azure ML's launch.py */
-	unsigned pet : 1;       /* torchrun reads PET_<NAME> for it */
-	unsigned optional : 1;  /* its value may be left out: the first choice is meant */
+	const char *flag;      /* without dashes; '-' and '_' are the same to all readers */
+	char letter;           /* short option; 0: none */
+	unsigned original : 1; /* a flag of torchrun, classic launch or Azure ML's launch.py */
+	unsigned pet : 1;      /* torchrun reads PET_<NAME> for it */
+	unsigned optional : 1; /* its value may be left out: the first choice is meant */
+	unsigned in_next : 1; /* optional, and the next word is the value where that is no option */
 	unsigned only_flag : 1; /* no INI key, no variable: it asks for an act, not a value */
 	unsigned only_key : 1;  /* an INI key only: no flag, no variable */
 	unsigned by_model : 1;  /* a key of [check MODEL], too */

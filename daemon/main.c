@@ -196,6 +196,11 @@ static int read_sources(struct launch *l)
 	return settings_check(s, &l->notes, &l->why);
 }
 
+static bool explains_newest(const struct settings *s)
+{
+	return settings_given(s, SET_EXPLAIN) && settings_is(s, SET_EXPLAIN, EXPLAIN_NEWEST);
+}
+
 /* Reads all sources. What only asks for information does not need the rest to be right. */
 static int read_settings(struct launch *l, const char *const *argv)
 {
@@ -211,7 +216,8 @@ static int read_settings(struct launch *l, const char *const *argv)
 	}
 	if (settings_flag(s, SET_HELP) || settings_flag(s, SET_VERSION) ||
 		settings_given(s, SET_PRINT_COMPLETION) ||
-		settings_given(s, SET_INSTALL_TORCHRUN) || settings_given(s, SET_EXPLAIN))
+		settings_given(s, SET_INSTALL_TORCHRUN) ||
+		(settings_given(s, SET_EXPLAIN) && !explains_newest(s)))
 		return 0;
 	if (settings_given(s, SET_CHECK) && begin_check(l) < 0)
 		return l->why.code;
@@ -250,11 +256,34 @@ static int check_node(struct launch *l)
 	return rc == 0 && bad ? 3 : rc;
 }
 
+/* Where a failure would be kept, and why there; else what lies below the working directory. */
+static const char *bundles_place(const struct launch *l, const char **ret_reason)
+{
+	static const enum setting_id places[] = { SET_BLACKBOX, SET_LOG_DIR };
+	const struct settings *s = &l->settings;
+
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		const char *dir = settings_text(s, places[i]);
+
+		if (!dir || !*dir || (places[i] == SET_BLACKBOX && strcmp(dir, "none") == 0))
+			continue;
+		*ret_reason = arena_printf(s->arena, ", of %s", settings_where(s, places[i]));
+		return dir;
+	}
+	*ret_reason = ", the working directory, as neither --blackbox nor --log-dir is given";
+	return ".";
+}
+
 /* --explain */
 static int explain_failure(struct launch *l)
 {
+	const char *path = settings_text(&l->settings, SET_EXPLAIN), *reason = NULL;
 	struct text out = { 0 };
-	int rc = explain_bundle(settings_text(&l->settings, SET_EXPLAIN), &l->arena, &out, &l->why);
+	int rc;
+
+	if (explains_newest(&l->settings))
+		path = bundles_place(l, &reason);
+	rc = explain_bundle(path, reason, &l->arena, &out, &l->why);
 
 	return rc < 0 ? rc : print_text(&out);
 }

@@ -16,6 +16,7 @@
 #include "common/fd.h"
 #include "common/text.h"
 #include "daemon/blackbox/bundle.h"
+#include "daemon/blackbox/newest_bundle.h"
 #include "daemon/blackbox/story.h"
 #include "daemon/os/cjson.h"
 
@@ -174,12 +175,36 @@ static int read_directory(struct explained_parts *f, const char *path)
 		*f->why = f->first;
 		return f->why->code;
 	}
-	if (rc == 0 && !f->has_index && f->count == 0)
-		rc = refuse(f, path,
-			"there is neither " BUNDLE_INDEX " nor a node's " BUNDLE_JSON
-			" in it: it is no failure that --blackbox has kept, or one whose node was "
-			"lost meanwhile");
 	return rc;
+}
+
+/* Those below it; the newest counts. */
+static int read_newest(
+	struct explained_parts *f, const char *path, const char *chosen_by, struct text *out)
+{
+	const char *reason = chosen_by ? chosen_by : "";
+	struct newest_bundle newest;
+	int rc = newest_bundle_find(path, &newest);
+
+	if (rc < 0)
+		return failure_usage(f->why, "--explain: %s%s: %s", path, reason, strerror(-rc));
+	if (newest.count == 0)
+		return failure_usage(f->why,
+			"--explain: %s%s: there is neither " BUNDLE_INDEX
+			" nor a node's " BUNDLE_JSON
+			" in it, nor in a directory below it: it is no failure that --blackbox has "
+			"kept%s",
+			path, reason,
+			chosen_by ? "; name one, or the directory of --blackbox: --explain DIR" :
+				    ", or one whose node was lost meanwhile");
+	text_add_shown(out, newest.path, strlen(newest.path));
+	if (newest.count == 1)
+		text_add(out, " (the only failure below ");
+	else
+		text_printf(out, " (the newest of %u failures below ", newest.count);
+	text_add_shown(out, path, strlen(path));
+	text_printf(out, "%s)\n\n", reason);
+	return read_directory(f, arena_strdup(f->arena, newest.path));
 }
 
 static int read_file(struct explained_parts *f, const char *path)
@@ -195,7 +220,8 @@ static int read_file(struct explained_parts *f, const char *path)
 		f, slash ? arena_strndup(f->arena, path, (size_t)(slash - path) + 1) : ".");
 }
 
-int explain_bundle(const char *path, struct arena *arena, struct text *out, struct failure *why)
+int explain_bundle(const char *path, const char *chosen_by, struct arena *arena, struct text *out,
+	struct failure *why)
 {
 	struct cjson c = { 0 };
 	struct explained_parts f = { .c = &c, .arena = arena, .why = why };
@@ -208,11 +234,14 @@ int explain_bundle(const char *path, struct arena *arena, struct text *out, stru
 	if (!f.nodes)
 		rc = failure_oom(why);
 	else if (stat(path, &st) < 0)
-		rc = refuse(&f, path, strerror(errno));
+		rc = failure_usage(why, "--explain: %s%s: %s", path, chosen_by ? chosen_by : "",
+			strerror(errno));
 	else if (S_ISDIR(st.st_mode))
 		rc = read_directory(&f, path);
 	else
 		rc = read_file(&f, path);
+	if (rc == 0 && !f.has_index && f.count == 0)
+		rc = read_newest(&f, path, chosen_by, out);
 	if (rc == 0)
 		story_add(f.has_index ? &f.index : NULL, f.nodes, f.count, out);
 	if (rc == 0 && f.unread.len > 0) {

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -380,10 +381,47 @@ def test_one_file_that_is_cut_off(fail, launch, place, name, tells):
 
 def test_paths_that_are_none(refused, place):
     refused(['--explain', '/nowhere'], '--explain: /nowhere: No such file')
-    refused(['--explain', str(place.path)], 'there is neither index.json nor')
+    refused(['--explain', str(place.path)], str(place.path), 'there is neither index.json nor')
     os.mkfifo(place.path / 'fifo')
     refused(['--explain', str(place.path / 'fifo')], 'it is not a regular file')
-    refused(['--explain'], '--explain needs a value')
+    refused(['--explain'], '--explain: ., the working directory, as neither --blackbox nor --log-dir is given: there is '
+            'neither index.json nor', 'name one, or the directory of --blackbox: --explain DIR')
+    refused(['--explain', '--log-dir=logs'], '--explain: logs, of --log-dir: No such file')
+    refused(['--explain='], '--explain', 'empty')
+    (place.path / 'failure-20261126T112233.123Z-attempt-0' / 'node-0').mkdir(parents=True)
+    refused(['--explain'], 'there is neither index.json nor')
+
+
+def test_the_newest_failure(fail, launch, place):
+    """Of a directory with several: of --blackbox, of --log-dir, or the working one; and it says which. One of which
+    nothing was written doesn't count."""
+    assert fail('exit:7', '--max-restarts=1').rc == 7
+    older, newer = kept(place.path / 'box')
+    (place.path / 'box' / newer.name.replace('failure-2', 'failure-9')).mkdir()
+    text = story(launch, newer)
+    for directory in (place.path / 'box', place.path):
+        assert story(launch, directory) == f'{newer} (the newest of 2 failures below {directory})\n\n{text}'
+    for options, path, why in (
+            ([], './box', '., the working directory, as neither --blackbox nor --log-dir is given'),
+            (['--log-dir=.'], './box', '., of --log-dir'),
+            (['--blackbox=box'], 'box', 'box, of --blackbox')):
+        told = launch(['--explain', *options])
+        first, rest = told.out.split('\n', 1)
+        assert (told.rc, told.err) == (0, '')
+        assert first == f'{path}/{newer.name} (the newest of 2 failures below {why})'
+        assert rest.startswith(f'\n{newer.name}\n')
+    shutil.rmtree(newer)
+    assert story(launch, place.path).startswith(f'{older} (the only failure below {place.path})\n\n')
+
+
+def test_the_newest_is_what_was_written_last(launch, place):
+    """Not what was started last: a job of weeks may fail after one of a minute."""
+    for second, name in enumerate(['20261126T112233.123Z-attempt-1', '20261126T112233.123Z-attempt-0-look-1',
+                                   '20251126T112233.123Z-attempt-0']):
+        path = place.write(f'logs/blackbox/failure-{name}/node-0/bundle.json', '{"launchd_blackbox":1}')
+        os.utime(path, (10**9 + second, 10**9 + second))
+    assert story(launch, place.path).startswith(
+        f'{place.path}/logs/blackbox/failure-{name} (the newest of 3 failures below {place.path})\n')
 
 
 def test_it_needs_no_job(place):
