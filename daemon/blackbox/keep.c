@@ -74,6 +74,16 @@ int keep_open_failure(const char *dir, const char *name, struct failure *why)
 		why, rc, "--blackbox: %s/%s can't be made: %s", dir, name, strerror(-rc));
 }
 
+/* "--blackbox: DIR/node-0 can't be made: No space left on device" */
+static int keep_failed(int dir_fd, const char *name, const char *what, int rc, struct failure *why)
+{
+	char dir[PATH_MAX] = "";
+	bool known = keep_path(dir_fd, dir, sizeof dir) == 0;
+
+	return failure_set(why, rc, "--blackbox: %s%s%s can't be %s: %s", known ? dir : "",
+		known ? "/" : "", name, what, strerror(-rc));
+}
+
 int keep_open_node(int failure_fd, unsigned node, struct failure *why)
 {
 	char name[NODE_NAME];
@@ -81,12 +91,9 @@ int keep_open_node(int failure_fd, unsigned node, struct failure *why)
 
 	(void)snprintf(name, sizeof name, "node-%u", node);
 	if (mkdirat(failure_fd, name, 0777) < 0 && errno != EEXIST)
-		return failure_set(
-			why, -errno, "--blackbox: %s can't be made: %s", name, strerror(errno));
+		return keep_failed(failure_fd, name, "made", -errno, why);
 	fd = openat(failure_fd, name, OPEN_DIR);
-	return fd >= 0 ? fd :
-			 failure_set(why, -errno, "--blackbox: %s can't be opened: %s", name,
-				 strerror(errno));
+	return fd >= 0 ? fd : keep_failed(failure_fd, name, "opened", -errno, why);
 }
 
 int keep_path(int dir_fd, char *ret, size_t room)
@@ -117,13 +124,14 @@ int keep_write(int dir_fd, const char *name, const char *bytes, size_t len, stru
 		rc = -errno;
 	if (rc == 0)
 		rc = fd_write_all(fd, bytes, len);
+	if (rc == 0 && close(fd_take(&fd)) < 0) /* a file server may be full only then */
+		rc = -errno;
 	if (rc == 0 && renameat(dir_fd, new, dir_fd, name) < 0)
 		rc = -errno;
 	if (rc == 0)
 		return 0;
-	if (fd >= 0)
-		(void)unlinkat(dir_fd, new, 0);
-	return failure_set(why, rc, "--blackbox: %s can't be written: %s", name, strerror(-rc));
+	(void)unlinkat(dir_fd, new, 0);
+	return keep_failed(dir_fd, name, "written", rc, why);
 }
 
 /* Where its last lines begin. */

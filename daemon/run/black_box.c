@@ -48,6 +48,7 @@ const struct sm box_life = { "black box", states, BOX_STATES };
 struct written {
 	struct helper_answer helper;
 	char path[PATH_MAX]; /* of the node's part */
+	bool readable;       /* its bundle.json is whole, which is enough for --explain */
 	char summary[400];
 };
 
@@ -289,7 +290,7 @@ static void write_part(const struct black_box *b, int fd, struct written *ret, s
 	own = json.len + story.len + b->events.len;
 	(void)keep_within(fd, own < KEEP_MAX_BYTES ? KEEP_MAX_BYTES - own : 0);
 	(void)keep_write(fd, "events.jsonl", text_string(&b->events), b->events.len, why);
-	(void)keep_write(fd, BUNDLE_JSON, text_string(&json), json.len, why);
+	ret->readable = keep_write(fd, BUNDLE_JSON, text_string(&json), json.len, why) == 0;
 	(void)keep_write(fd, BUNDLE_STORY, text_string(&story), story.len, why);
 	text_done(&json);
 	text_done(&story);
@@ -311,7 +312,8 @@ static void write_bundle(struct helper *h)
 		(void)snprintf(ret->path, sizeof ret->path, "%s/%s/node-%u", b->plan->blackbox_dir,
 			b->name, b->plan->node_rank);
 	write_part(b, fd, ret, &why);
-	(void)keep_newest(b->plan->blackbox_dir, b->plan->blackbox_keep, b->name);
+	if (ret->readable) /* else the older ones are all that there is */
+		(void)keep_newest(b->plan->blackbox_dir, b->plan->blackbox_keep, b->name);
 	if (why.code < 0)
 		helper_fail(h, "%s", why.text);
 }
@@ -363,7 +365,8 @@ static void on_written(struct helper *h, bool succeeded)
 	char path[sizeof w->path], summary[sizeof w->summary];
 	struct text t = { 0 };
 
-	(void)snprintf(path, sizeof path, "%.*s", (int)sizeof w->path - 1, w->path);
+	(void)snprintf(
+		path, sizeof path, "%.*s", (int)sizeof w->path - 1, w->readable ? w->path : "");
 	(void)snprintf(summary, sizeof summary, "%.*s", (int)sizeof w->summary - 1, w->summary);
 	if (!succeeded) {
 		helper_explain(h, "writing a bundle of the failure", &t);

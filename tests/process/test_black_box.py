@@ -176,14 +176,38 @@ def test_where_nothing_can_be_kept(fail, place):
 
 
 @needs_mounts
-def test_a_full_disk(fail, place):
+@pytest.mark.parametrize('mount, why, options', [
+    ('nr_inodes=3', 'No space left on device', []),
+    ('nr_inodes=4', 'No space left on device', []),
+    ('nr_inodes=4', 'No space left on device', ['--max-restarts=1']),
+    ('nr_inodes=5', 'No space left on device', []),
+    ('size=4k', 'No space left on device', ['--blackbox-keep=1']),
+    ('ro', 'Read-only file system', [])])
+def test_a_disk_that_takes_nothing(fail, place, mount, why, options):
+    """What couldn't be written is no evidence: the directory is named, and why nothing is in it."""
     (place.path / 'box').mkdir()
+    (place.path / 'box' / 'full').mkdir()
     wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-ec',
-            'mount -t tmpfs -o size=4k,nr_inodes=4 none "$1"; shift; exec "$@"', 'bash',
-            f'{place.path}/box']
-    result = fail('exit:7', wrap=wrap)
+            'mount -t tmpfs -o "$1" none "$2"; shift 2; exec "$@"', 'bash', mount, f'{place.path}/box/full']
+    result = fail('exit:7', f'--blackbox={place.path}/box/full', f'--events={place.path}/events', *options, box=False, wrap=wrap)
     assert result.rc == 7
-    assert any('No space left on device' in line for line in warnings(result))
+    assert 'evidence' not in result.err and '--explain' not in result.err
+    said = [line for line in warnings(result) if f'{place.path}/box/full/failure-' in line and why in line]
+    events = [json.loads(line) for line in (place.path / 'events').read_text().splitlines()]
+    told = [(event['path'], why in event['error']) for event in events if event['event'] == 'blackbox']
+    assert told == len(said) * [(None, True)] and len(said) == 1 + len(options) * ('--max-restarts=1' in options)
+
+
+@needs_mounts
+def test_what_cannot_be_written_costs_no_older_failure(fail, place):
+    (place.path / 'box').mkdir()
+    old = 'failure-20200101T000000.000Z-attempt-0'
+    wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-c',
+            'mount -t tmpfs -o nr_inodes=8 none box; mkdir -p box/$0/node-0; touch box/$0/.launchd-blackbox '
+            'box/$0/node-0/bundle.json; "$@"; rc=$?; ls box >listing; exit $rc', old]
+    result = fail('exit:7', '--blackbox-keep=1', wrap=wrap)
+    assert (result.rc, 'evidence' in result.err) == (7, False)
+    assert old in (place.path / 'listing').read_text().split(), result.err
 
 
 @pytest.fixture
