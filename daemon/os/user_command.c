@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "common/monotonic.h"
 #include "common/signame.h"
 #include "common/text.h"
 #include "daemon/os/process.h"
@@ -60,7 +61,7 @@ static _Noreturn void become(const char *const *argv, const int outputs[2], pid_
 }
 
 /* What it leaves in the pipes is taken, too; who holds them longer is not waited for. */
-static int follow(pid_t child, struct tap streams[2])
+static int follow(pid_t child, struct tap streams[2], int64_t *ret_said_ms)
 {
 	int status = 0;
 	sigset_t none;
@@ -75,6 +76,8 @@ static int follow(pid_t child, struct tap streams[2])
 		for (size_t i = 0; i < 2; i++)
 			if (polled[i].revents)
 				(void)take(&streams[i]);
+		if (*ret_said_ms == 0 && streams[0].len > 0)
+			*ret_said_ms = monotonic_ms();
 	}
 	for (size_t i = 0; i < 2; i++)
 		while (streams[i].len < COMMAND_SAID_BYTES - 1 && take(&streams[i]))
@@ -120,7 +123,7 @@ int command_run(const char *const *argv, struct command_said *ret, const char **
 		return -errno;
 	(void)close(outputs[0]);
 	(void)close(outputs[1]);
-	ret->status = follow(child, streams);
+	ret->status = follow(child, streams, &ret->said_ms);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct text;
 
@@ -13,6 +14,7 @@ enum { COMMAND_SAID_BYTES = 256 }; /* of each stream; what follows is read and d
 /* All zeros at first. It may be in memory that is shared with the child. */
 struct command_said {
 	int status;                       /* as waitpid(2) has it */
+	int64_t said_ms;                  /* monotonic_ms() of its first byte of stdout; 0: none */
 	char said[2][COMMAND_SAID_BYTES]; /* of stdout, stderr */
 };
 

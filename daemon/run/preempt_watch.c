@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/monotonic.h"
 #include "common/num.h"
 #include "common/text.h"
 #include "config/table.h"
@@ -47,16 +48,26 @@ static size_t first_word(const char *said, const char **ret)
 	return strcspn(*ret, " \t\r\n");
 }
 
-static uint64_t time_left(const struct preempt_watch *w, const char *said)
+/* Whether the first word is a time; *ret_ms is untouched where it is not. */
+static bool read_time(const char *said, uint64_t *ret_ms)
 {
-	uint64_t ms = w->preset_ms, max_s = setting_rows[SET_SHUTDOWN_TIMEOUT].max;
-	struct text line = { 0 };
+	uint64_t max_s = setting_rows[SET_SHUTDOWN_TIMEOUT].max;
 	char number[COMMAND_SAID_BYTES];
 	const char *word;
 	size_t len = first_word(said, &word);
 
 	(void)snprintf(number, sizeof number, "%.*s", (int)len, word);
-	if (len == 0 || num_parse_seconds(number, max_s, &ms) == 0)
+	return len > 0 && num_parse_seconds(number, max_s, ret_ms) == 0;
+}
+
+static uint64_t time_left(const struct preempt_watch *w, const char *said)
+{
+	uint64_t ms = w->preset_ms;
+	struct text line = { 0 };
+	const char *word;
+	size_t len = first_word(said, &word);
+
+	if (len == 0 || read_time(said, &ms))
 		return ms;
 	text_add(&line,
 		"--preempt-watch exited with 0, but what it printed is no time, such as 30: \"");
@@ -94,6 +105,38 @@ static void warn(struct preempt_watch *w, bool succeeded)
 	text_done(&line);
 }
 
+static void warn_of_stay(struct preempt_watch *w, const char *said)
+{
+	struct text line = { 0 };
+	const char *word;
+	size_t len = first_word(said, &word);
+
+	w->stay_warned = true;
+	text_printf(&line, "--preempt-watch %s has printed \"", w->command[0]);
+	text_add_shown(&line, word, len);
+	text_printf(&line,
+		"\" and still runs after %s s, which announces nothing: it should print the "
+		"seconds that are left when this node is about to be preempted, and then exit "
+		"with 0",
+		num_seconds(w->stay_ms).text);
+	bus_note(w->bus, NOTE_WARNING, text_string(&line));
+	text_done(&line);
+}
+
+/* Once, at the earliest stay_ms after it has printed something. */
+static void on_stays(uv_timer_t *t)
+{
+	struct preempt_watch *w = t->data;
+	const struct command_said seen = copy_of(&w->helper);
+	uint64_t ms;
+	int left_ms = seen.said_ms ? monotonic_left_ms(seen.said_ms + (int64_t)w->stay_ms) : 0;
+
+	if (left_ms == 0 && read_time(seen.said[0], &ms))
+		warn_of_stay(w, seen.said[0]);
+	else
+		(void)uv_timer_start(t, on_stays, left_ms > 0 ? (uint64_t)left_ms : w->stay_ms, 0);
+}
+
 static void on_again(uv_timer_t *t);
 
 static void pause_before_next(struct preempt_watch *w)
@@ -113,6 +156,7 @@ static void on_end(struct helper *h, bool succeeded)
 	const struct command_said seen = copy_of(h);
 	bool announced = succeeded && command_succeeded(&seen);
 
+	(void)uv_timer_stop(&w->stays);
 	if (!announced) {
 		warn(w, succeeded);
 		uv_update_time(w->again.loop);
@@ -140,8 +184,11 @@ static void run_command(struct preempt_watch *w)
 	uv_update_time(w->again.loop);
 	w->began_ms = uv_now(w->again.loop);
 	rc = helper_start(&w->helper, w->again.loop, sizeof(struct watch_said), 0);
-	if (rc == 0)
+	if (rc == 0) {
+		if (!w->stay_warned)
+			(void)uv_timer_start(&w->stays, on_stays, w->stay_ms, 0);
 		return;
+	}
 	text_printf(&line, "--preempt-watch can't be started: %s", strerror(-rc));
 	if (!w->warned)
 		bus_note(w->bus, NOTE_WARNING, text_string(&line));
@@ -163,7 +210,8 @@ static void on_again(uv_timer_t *t)
 void preempt_watch_start(struct preempt_watch *w, uv_loop_t *loop)
 {
 	(void)uv_timer_init(loop, &w->again); /* can't fail */
-	w->again.data = w;
+	(void)uv_timer_init(loop, &w->stays); /* neither can it */
+	w->again.data = w->stays.data = w;
 	w->open = true;
 	run_command(w);
 }
@@ -174,5 +222,6 @@ void preempt_watch_stop(struct preempt_watch *w)
 		return;
 	w->open = false;
 	uv_close((uv_handle_t *)&w->again, NULL);
+	uv_close((uv_handle_t *)&w->stays, NULL);
 	helper_close(&w->helper);
 }

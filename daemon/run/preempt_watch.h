@@ -1,6 +1,8 @@
 /* preempt_watch.h - --preempt-watch: a command of the user's that ends with 0 when this node is
  * about to be preempted, and prints how many seconds are left.
  *
+ * What it prints counts once it exits: one that prints a time and stays is warned of.
+ *
  * It runs below a child of its own, which takes what it prints. One that fails is run again, later
  * each time. Without the setting there is neither a process nor a timer. */
 #ifndef LAUNCHD_DAEMON_RUN_PREEMPT_WATCH_H
@@ -21,6 +23,7 @@ struct preempt_watch {
 	const struct bus *bus;
 	char **argv;        /* as struct helper has it */
 	uint64_t preset_ms; /* the time that is left where the command says none */
+	uint64_t stay_ms;   /* a command that has printed a time, and runs on, is warned of then */
 	/* The node is to be preempted. */
 	void (*announce)(void *owner, uint64_t left_ms);
 	void *owner;
@@ -28,7 +31,8 @@ struct preempt_watch {
 	/* private */
 	struct helper helper;
 	uv_timer_t again; /* between two runs */
-	bool open, warned;
+	uv_timer_t stays; /* while it runs */
+	bool open, warned, stay_warned;
 	uint64_t began_ms, pause_ms;
 };
 

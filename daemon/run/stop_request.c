@@ -426,6 +426,7 @@ static void on_preemption(void *owner, uint64_t left_ms)
 
 void request_watch_preemption(struct run *r)
 {
+	enum { WATCH_STAYS_MS = 60000 };
 	const struct plan *p = r->plan;
 
 	/* of several launchers on a host one is enough */
@@ -436,6 +437,7 @@ void request_watch_preemption(struct run *r)
 		.bus = r->in->bus,
 		.argv = r->in->member->argv,
 		.preset_ms = p->grace_ms,
+		.stay_ms = WATCH_STAYS_MS,
 		.announce = on_preemption,
 		.owner = r,
 	};

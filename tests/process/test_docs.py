@@ -286,3 +286,15 @@ def test_restarts_look_as_shown(failed):
     said = failed('--max-restarts=1')
     assert without_names_and_numbers(said[said.index(begin):]).splitlines()[0] == \
         without_names_and_numbers(shown(SOURCE / 'config/docs/failures.md', begin)).rstrip()
+
+
+def test_a_pod_lives_longer_than_its_workers(launch):
+    """Of Kubernetes' grace and ours: the guide says which is to be the longer one, and the examples have it so."""
+    [grace] = re.findall(r'--shutdown-timeout SECONDS.*?\[(\d+)\]', launch(['--help']).out, re.S)
+    guide = (SOURCE / 'config' / 'docs' / 'launching.md').read_text()
+    [paragraph] = [text for text in guide.split('\n\n') if 'terminationGracePeriodSeconds' in text]
+    assert f'must be greater than `--shutdown-timeout` ({grace} by default)' in paragraph
+    pods = [path.read_text() for path in (SOURCE / 'examples' / 'kubernetes').glob('*.yaml')]
+    periods = [int(period) for pod in pods for period in re.findall(r'terminationGracePeriodSeconds: (\d+)', pod)]
+    assert len(periods) == sum('/opt/launchd/launchd' in pod for pod in pods) == 2
+    assert all(period >= int(grace) + 10 for period in periods)
