@@ -119,8 +119,9 @@ static struct past_attempt same[] = {
 	{ .cause = CAUSE_FAILURE, .has_culprit = true, .local_rank = 1, .node = 1 },
 	{ .attempt = 1, .cause = CAUSE_FAILURE, .has_culprit = true, .local_rank = 1, .node = 1 },
 };
+static struct place_tally twice = { .node = 1, .local_rank = 1, .times = 2 };
 static const struct history past = { .at = attempts, .total = 2 };
-static const struct history place = { .at = same, .total = 2 };
+static const struct history place = { .at = same, .total = 2, .places = &twice, .place_count = 1 };
 
 /* On several nodes, or on one of them. */
 static const struct several_row {
