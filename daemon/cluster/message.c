@@ -248,7 +248,7 @@ static void failed_fields(struct pass *p, struct outcome *o)
 	o->asked_ns = u64(p, o->asked_ns);
 	o->late_ns = u64(p, o->late_ns);
 	refuse_if(p, o->late_ns > o->ended_ns);
-	o->blames = small(p, o->blames, BLAMES_A_WAIT);
+	o->blames = small(p, o->blames, BLAMES_OUTPUT);
 	o->waited.in_store = flag(p, o->waited.in_store);
 	o->waited.dials = flag(p, o->waited.dials);
 	o->waited.more = flag(p, o->waited.more);
@@ -276,7 +276,7 @@ static void cause_fields(struct pass *p, struct cause *c)
 	c->has_culprit = c->kind == CAUSE_TIMEOUT && flag(p, c->has_culprit);
 	if (c->kind == CAUSE_FAILURE || c->has_culprit)
 		failed_fields(p, &c->culprit);
-	if (c->kind == CAUSE_TIMEOUT)
+	if (c->kind == CAUSE_TIMEOUT || c->kind == CAUSE_HANGUP)
 		failed_fields(p, &c->victim);
 	if (c->kind == CAUSE_BAD_NODE)
 		c->exclude = shown(p, c->exclude, EXCLUDE_MAX);

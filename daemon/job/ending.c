@@ -53,7 +53,10 @@ const struct outcome *cause_culprit(const struct cause *c)
 
 const struct outcome *cause_failed(const struct cause *c)
 {
-	return c->kind == CAUSE_TIMEOUT ? &c->victim : cause_culprit(c);
+	bool is_victim = c->kind == CAUSE_TIMEOUT ||
+		(c->kind == CAUSE_HANGUP && c->victim.end.how != ENDED_NONE);
+
+	return is_victim ? &c->victim : cause_culprit(c);
 }
 
 const struct outcome *result_culprit(const struct result *r)
@@ -85,8 +88,9 @@ int cause_exit_code(const struct cause *c)
 		return EXIT_MAX_RUNTIME;
 	case CAUSE_GUARD:
 		return 128 + SIGKILL;
-	case CAUSE_LAUNCHER:
 	case CAUSE_HANGUP:
+		return cause_failed(c) ? ending_exit_code(&c->victim.end) : 128 + SIGHUP;
+	case CAUSE_LAUNCHER:
 		return 128 + SIGHUP;
 	case CAUSE_NODE_LOST:
 		return c->signal ? 128 + c->signal : EXIT_NODE_LOST;
@@ -140,6 +144,7 @@ enum failing outcome_failing(const struct outcome *o)
 		return FAILING_ITSELF;
 	case BLAMES_A_PEER:
 	case BLAMES_A_WAIT:
+	case BLAMES_OUTPUT:
 		return FAILING_PEER;
 	case BLAMES_NOBODY:
 		break;

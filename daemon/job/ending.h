@@ -48,6 +48,7 @@ enum blames {
 	BLAMES_ITSELF, /* an exception of its own */
 	BLAMES_A_PEER, /* another worker had gone: connection reset */
 	BLAMES_A_WAIT, /* another worker did not come, and it timed out waiting for it */
+	BLAMES_OUTPUT, /* launchd's own output had lost its reader, and it wrote there */
 };
 
 enum { WAITED_RANKS = 8 };
@@ -101,7 +102,8 @@ enum cause_kind {
 	CAUSE_MAX_RUNTIME, /* --max-runtime is over */
 	CAUSE_GUARD,       /* launchd's first process, which mpirun knows, was killed */
 	CAUSE_LAUNCHER,    /* what started launchd (mpirun, srun) has ended */
-	CAUSE_HANGUP,    /* nobody reads launchd's stdout or stderr any more, under mpirun, srun */
+	CAUSE_HANGUP,    /* nobody reads launchd's stdout or stderr any more: seen under mpirun and
+			  * srun; or cause.victim wrote there */
 	CAUSE_NODE_LOST, /* a node's launcher has gone, or is not heard any more */
 	CAUSE_RESTART,   /* somebody asked for another attempt: the job goes on */
 	CAUSE_BAD_NODE,  /* --preflight found nodes bad: no worker was started */
@@ -124,7 +126,9 @@ struct cause {
 	/* CAUSE_FAILURE; CAUSE_TIMEOUT: the worker that the others waited for, where has_culprit is
 	 * set. A copy, as it may be another node's */
 	struct outcome culprit;
-	struct outcome victim; /* CAUSE_TIMEOUT: the first that timed out, whose exit code counts */
+	/* CAUSE_TIMEOUT: the first that timed out; HANGUP: that wrote to output without a reader,
+	 * ENDED_NONE where that is not why. Its exit code counts */
+	struct outcome victim;
 	bool has_culprit;
 	uint64_t at_ns;      /* CLOCK_MONOTONIC, when launchd knew; NODE_LOST: last heard of */
 	uint64_t noticed_ns; /* NODE_LOST: when its loss was seen; it was lost between the two */
@@ -259,7 +263,8 @@ enum failing {
 	FAILING_ITSELF, /* an exception of its own, a signal, no start */
 	FAILING_MUTE,   /* an exit code without words: a cause, or a consequence */
 	FAILING_ABORT,  /* SIGABRT without words: NCCL's watchdog, mostly */
-	FAILING_PEER,   /* it says that another worker had gone, or did not come */
+	FAILING_PEER,   /* it says that another worker had gone, or did not come; or nobody read
+			 * what it wrote */
 };
 
 enum failing outcome_failing(const struct outcome *o);

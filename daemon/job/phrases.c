@@ -101,7 +101,10 @@ void cause_add(const struct cause *c, uint64_t max_runtime_ms, struct text *out)
 		text_add(out, "launchd's parent process (mpirun, srun) ended");
 		return;
 	case CAUSE_HANGUP:
-		text_add(out, "mpirun or srun has ended (nobody reads launchd's output any more)");
+		text_add(out,
+			cause_failed(c) ?
+				"launchd's output lost its reader (the program or terminal that it goes to has ended), and a worker wrote there" :
+				"mpirun or srun has ended (nobody reads launchd's output any more)");
 		return;
 	case CAUSE_RESTART:
 		text_add(out, "a restart was requested");

@@ -208,6 +208,8 @@ static bool add_against(
 		text_add(out, "the job was asked to end");
 	else if (add_missing_node(j, out))
 		return true;
+	else if (r->cause.kind == CAUSE_HANGUP)
+		text_add(out, "launchd's output has no reader any more");
 	else if (futile)
 		add_futile(j, futile, out);
 	else if (restarts_counted(j, now_ns) >= max)

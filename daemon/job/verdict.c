@@ -234,11 +234,32 @@ static bool is_unsure(const struct inquest *q, const struct outcome *culprit)
 	return false;
 }
 
+/* Where no worker failed of itself, and one wrote to output without a reader. */
+static bool blame_reader(const struct inquest *q)
+{
+	const struct outcome *first = NULL;
+
+	for (size_t i = 0; i < q->r->count; i++) {
+		const struct outcome *o = &q->r->outcomes[i];
+
+		if (o->blames == BLAMES_OUTPUT && is_candidate(q, o) &&
+			(!first || o->ended_ns < first->ended_ns))
+			first = o;
+	}
+	if (first)
+		q->r->cause = (struct cause){ .kind = CAUSE_HANGUP,
+			.victim = *first,
+			.at_ns = first->ended_ns,
+			.node = first->node };
+	return first != NULL;
+}
+
 static void blame_worker(const struct inquest *q, const struct outcome *culprit)
 {
 	const struct outcome *late = is_primary(culprit) ? NULL : late_culprit(q, culprit);
 
-	if (!late && outcome_failing(culprit) == FAILING_PEER && absent_blame(q->r))
+	if (!late && outcome_failing(culprit) == FAILING_PEER &&
+		(blame_reader(q) || absent_blame(q->r)))
 		return;
 	culprit = late ? late : culprit;
 	q->r->cause = cause_of_failure(culprit);

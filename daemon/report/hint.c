@@ -169,6 +169,8 @@ const char *report_hint(const struct report_input *in)
 	const struct outcome *failed = cause_failed(&in->result->cause);
 	const char *hint;
 
+	if (failed && failed->blames == BLAMES_OUTPUT && in->result->cause.kind == CAUSE_HANGUP)
+		return "with -t 3 and --log-dir DIR workers write to files as well, and go on when launchd's output has no reader any more";
 	if (!failed || result_culprit(in->result) != failed)
 		return failed && !result_culprit(in->result) ? hint_of_port(in, &w) : NULL;
 	if (failed->end.how == ENDED_SIGNAL) /* JAX crashes where gRPC fails */

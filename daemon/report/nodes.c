@@ -235,7 +235,7 @@ void culprit_add(const struct report_input *in, struct text *out)
 		cause_host_add(in, out);
 		text_add(out, ": ");
 	}
-	if (r->cause.kind == CAUSE_TIMEOUT) {
+	if (r->cause.kind == CAUSE_TIMEOUT || (!in->is_local && !result_culprit(r))) {
 		cause_add(&r->cause, 0, out);
 		o = &r->cause.victim;
 	} else {

@@ -40,6 +40,7 @@ enum story {
 	STORY_FAILED,    /* failed by itself after the culprit */
 	STORY_PEER,      /* failed because another worker had gone */
 	STORY_WAIT,      /* failed because another worker did not come */
+	STORY_UNREAD,    /* failed because nobody read what it wrote */
 	STORY_ENDED,     /* ended by itself, mostly with 0 */
 	STORY_STOPPED,   /* ended within the grace after a signal of ours */
 	STORY_OUTSTAYED, /* did not */
@@ -78,6 +79,8 @@ static enum story story_of(const struct report_input *in, const struct outcome *
 		return STORY_PEER;
 	if (o->blames == BLAMES_A_WAIT)
 		return STORY_WAIT;
+	if (o->blames == BLAMES_OUTPUT)
+		return STORY_UNREAD;
 	return cause_failed(&r->cause) ? STORY_FAILED : STORY_ENDED;
 }
 
@@ -106,7 +109,8 @@ static uint64_t story_ns(const struct group *g, const struct outcome *o)
 static bool is_later(const struct group *g)
 {
 	if (g->r->cause.kind != CAUSE_FAILURE ||
-		(g->story != STORY_FAILED && g->story != STORY_PEER && g->story != STORY_WAIT))
+		(g->story != STORY_FAILED && g->story != STORY_PEER && g->story != STORY_WAIT &&
+			g->story != STORY_UNREAD))
 		return false;
 	for (size_t i = 0; i < g->count; i++)
 		if (g->list[i]->ended_ns < g->r->cause.culprit.ended_ns)
@@ -235,6 +239,9 @@ static void add_story(struct text *out, const struct group *g, size_t nodes)
 		return;
 	case STORY_WAIT:
 		add_failure(out, g, "timed out waiting for another rank, and failed");
+		return;
+	case STORY_UNREAD:
+		add_failure(out, g, "wrote to output without a reader, and failed");
 		return;
 	case STORY_ENDED:
 		outcome_add(out, o);

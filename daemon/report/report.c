@@ -79,12 +79,13 @@ static void add_hint(const struct report_input *in, struct text *out)
 		text_printf(out, "launchd: error: hint: %s\n", hint);
 }
 
-/* A time-out without a known culprit: names the victim whose words follow. */
+/* A time-out without a known culprit, or output without a reader: names the victim whose words
+ * follow. */
 static void add_waiting(const struct report_input *in, struct text *out)
 {
 	const struct result *r = in->result;
 
-	if (r->cause.kind != CAUSE_TIMEOUT || result_culprit(r))
+	if (!cause_failed(&r->cause) || result_culprit(r))
 		return;
 	text_add(out, "launchd: error: first victim: ");
 	worker_add(out, &r->cause.victim);

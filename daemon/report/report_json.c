@@ -27,6 +27,7 @@ static const char *const blames_words[] = {
 	[BLAMES_ITSELF] = "itself",
 	[BLAMES_A_PEER] = "peer",
 	[BLAMES_A_WAIT] = "wait",
+	[BLAMES_OUTPUT] = "output",
 };
 
 static const char *or_null(const char *text)

@@ -291,7 +291,7 @@ static void set_ranks(const struct result *result, struct arena *arena, struct b
 			.fate = fate,
 			.end = end_text(o, arena),
 			.after_ms = after_ms(o, first_ns(&result->cause)),
-			.blames_peer = o->blames >= BLAMES_A_PEER };
+			.blames_peer = o->blames == BLAMES_A_PEER || o->blames == BLAMES_A_WAIT };
 	}
 }
 

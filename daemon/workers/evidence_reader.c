@@ -1,8 +1,11 @@
 /* evidence_reader.c - see evidence_reader.h */
 #include "daemon/workers/evidence_reader.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/arena.h"
 #include "common/text.h"
@@ -125,6 +128,58 @@ static void read_lines(const struct speaker *by, struct outcome *o, const char *
 		o->blames = BLAMES_NOBODY;
 }
 
+/* Whether this stream of a worker ends where launchd's own does, which has lost its reader. */
+static bool is_unread(const struct plan *plan, const struct outcome *o, int fd)
+{
+	const struct output_plan *to = &plan->output;
+	const struct stream_plan how = plan_stream(plan, o->local_rank, fd);
+	struct pollfd p = { .fd = fd };
+
+	if (to->journal == JOURNAL_ALL || (to->merge && plan->node_rank > 0))
+		return false;
+	return how.console && !how.file && poll(&p, 1, 0) > 0 &&
+		(p.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/* What programs say last where such a write has failed, but not one to a pipe or a socket of their
+ * own. */
+static bool tells_of_output(const char *text)
+{
+	static const char *const words[] = { "BrokenPipeError: [Errno 32]",
+		"OSError: [Errno 5] Input/output error", "write error: Broken pipe",
+		"standard output: Broken pipe", "write EPIPE" };
+	static const char *const own[] = { "multiprocessing", "socket.py", "subprocess.py",
+		"ssl.py", "asyncio" };
+	const char *last = NULL;
+
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (strstr(text, own[i]))
+			return false;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		for (const char *at = text; (at = strstr(at, words[i])); at++)
+			last = at > last ? at : last;
+	return last && !strstr(last, "Traceback (");
+}
+
+/* A worker that writes there gets SIGPIPE or EPIPE, and EIO on a terminal that is gone. Python then
+ * exits with 1, or with 120 at its end; its words are lost where stderr has no reader either. */
+static bool wrote_in_vain(const struct plan *plan, const struct outcome *o, const char *lines,
+	const struct error_record *record)
+{
+	enum { CODE_SIGPIPE = 128 + SIGPIPE, CODE_EXCEPTION = 1, CODE_NO_FLUSH = 120 };
+	int code = ending_exit_code(&o->end);
+	bool err = is_unread(plan, o, STDERR_FILENO);
+
+	if (o->blames >= BLAMES_A_PEER || (!err && !is_unread(plan, o, STDOUT_FILENO)))
+		return false;
+	if (code != CODE_EXCEPTION && code != CODE_NO_FLUSH)
+		return code == CODE_SIGPIPE;
+	if (record && record->message)
+		return tells_of_output(record->traceback ? record->traceback : record->message);
+	return (lines && tells_of_output(lines)) ||
+		(err && o->asked == ASKED_NOTHING && o->blames == BLAMES_NOBODY);
+}
+
 size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,
 	struct outcome *outcomes, const struct left_words *words, size_t count, struct arena *arena,
 	struct evidence ret[EVIDENCE_MAX], struct failure *why)
@@ -151,6 +206,11 @@ size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,
 	for (size_t i = 0; i < n; i++)
 		said[failed[i] - outcomes] = read_one(plan, attempt, failed[i],
 			words ? &words[failed[i] - outcomes] : NULL, arena, why);
+	for (size_t i = 0; i < count; i++)
+		if (has_failed(&outcomes[i]) &&
+			wrote_in_vain(
+				plan, &outcomes[i], words ? words[i].words.lines : NULL, said[i]))
+			outcomes[i].blames = BLAMES_OUTPUT;
 	qsort(failed, n, sizeof *failed, by_blame);
 	for (size_t i = 0; i < n && kept < EVIDENCE_MAX; i++)
 		ret[kept++] = (struct evidence){

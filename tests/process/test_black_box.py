@@ -189,7 +189,8 @@ def test_a_disk_that_takes_nothing(fail, place, mount, why, options):
     (place.path / 'box' / 'full').mkdir()
     wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-ec',
             'mount -t tmpfs -o "$1" none "$2"; shift 2; exec "$@"', 'bash', mount, f'{place.path}/box/full']
-    result = fail('exit:7', f'--blackbox={place.path}/box/full', f'--events={place.path}/events', *options, box=False, wrap=wrap)
+    result = fail('exit:7', f'--blackbox={place.path}/box/full', f'--events={place.path}/events', *options, box=False,
+                  wrap=wrap)
     assert result.rc == 7
     assert 'evidence' not in result.err and '--explain' not in result.err
     said = [line for line in warnings(result) if f'{place.path}/box/full/failure-' in line and why in line]

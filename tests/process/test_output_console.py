@@ -1,4 +1,5 @@
 """What workers' lines look like on launchd's own stdout and stderr."""
+import json
 import os
 import pty
 import re
@@ -9,6 +10,7 @@ import pytest
 from harness import native, until
 from written import (Logs, all_streams, assert_console, assert_same, blocked, counted,
                      lines_of, logged, stream_of)
+from together import errors
 
 WRITER = native('writer')
 STREAMS = {1: 'stdout', 2: 'stderr'}
@@ -180,6 +182,93 @@ def test_a_closed_console(start, place, consoles, options, closed):
                     stream_of(place.environment(env), 0, fd), name)
     if closed == 'out' and options:
         assert_console(as_bytes(result.err), all_streams(place, env, 1, 2, '[default{}]:'))
+
+
+LOST = "root cause: launchd's output lost its reader (the program or terminal that it goes to has ended), and a worker "
+PRINTS = """
+import os, sys, time
+print('ready', flush=True)
+os.read(os.open(sys.argv[1], os.O_RDONLY), 1)
+while True:
+    print('lost', flush=True)
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize('closed', ['out', 'out err'])
+@pytest.mark.parametrize('options, workers', [([], 1), ([], 3), (['--progress=^step ([0-9]+)'], 2),
+                                              (['--max-restarts=3'], 2), (['-t', '2', '--log-dir=logs'], 2)])
+@pytest.mark.parametrize('by', ['python', 'signal'])
+def test_a_closed_console_is_no_workers_failure(start, place, consoles, options, workers, closed, by):
+    """Whoever wrote there is a victim, whose exit code the job has; another attempt would die of it, too."""
+    go = place.fifo('go')
+    if by == 'python':
+        command = ['--use_env', place.write('prints.py', PRINTS), go.path]
+    else:
+        command = sh(f'echo ready; head -c1 <{go.path} >/dev/null; while :; do echo lost; done')
+    opened = {name: consoles() for name in closed.split()}
+    job = start([f'--nproc_per_node={workers}', f'--report={place.path}/report', *options, *command], {},
+                **{name: console.given for name, console in opened.items()})
+    until(lambda: opened['out'].waiting() >= workers * len('ready\n'), 'all to be ready')
+    for console in opened.values():
+        console.close()
+    go.go(workers)
+    result = job.end()
+    assert result.rc == (1 if by == 'python' else 128 + signal.SIGPIPE)
+    report = json.loads((place.path / 'report').read_text())
+    assert (report['cause']['kind'], report['culprit'], report['job']['exit_code']) == ('hang_up', None, result.rc)
+    assert len(report['restarts']) <= 1 and all(one['cause'] == 'hang_up' for one in report['restarts'])
+    if closed == 'out':
+        said = errors(result)
+        assert LOST in said[0] and any('first victim: rank ' in line for line in said)
+        assert ("no restart: launchd's output has no reader any more" in result.err) == ('--max-restarts=3' in options)
+
+
+@pytest.mark.parametrize('err', [False, True])
+def test_a_terminal_that_is_gone_is_no_workers_failure(start, place, consoles, err):
+    """Python's own words for that are lost where stderr was the same terminal."""
+    go, (master, slave) = place.fifo('go'), pty.openpty()
+    terminal = consoles(master)
+    script = place.write('prints.py', PRINTS)
+    job = start([f'--report={place.path}/report', '--use_env', script, go.path], {}, out=slave,
+                **({'err': slave} if err else {}))
+    os.close(slave)
+    until(lambda: terminal.waiting() > 0, 'the worker to be ready')
+    terminal.close()
+    go.go()
+    result = job.end()
+    report = json.loads((place.path / 'report').read_text())
+    assert (result.rc, report['cause']['kind'], report['workers'][0]['blames']) == (1, 'hang_up', 'output'), report
+    assert err or LOST in errors(result)[0]
+
+
+@pytest.mark.parametrize('script, text', [
+    ('kill -PIPE $$', 'killed by SIGPIPE'),
+    ("trap '' PIPE; (sleep 0.2; echo lost || echo BrokenPipeError: '[Errno 32]' Broken pipe >&2) | :; exit 1",
+     'exit code 1')])
+def test_a_pipe_of_its_own_is_a_workers_failure(start, consoles, script, text):
+    console = consoles()
+    job = start(sh(script), out=console.given)
+    console.begin()
+    result = job.end()
+    assert f': {text} after ' in errors(result)[0] and 'root cause: rank 0 ' in errors(result)[0]
+
+
+RAISES = """echo 'Traceback (most recent call last):
+  File "a.py", line 1
+ValueError: teapot' >&2; exit 1"""
+
+
+@pytest.mark.parametrize('script, text', [('exit 3', 'exit code 3'), ('kill -SEGV $$', 'killed by SIGSEGV'),
+                                          (RAISES, 'exit code 1')])
+def test_a_failure_of_its_own_stays_one_without_a_reader(start, place, consoles, script, text):
+    go, console = place.fifo('go'), consoles()
+    job = start(sh(f'echo ready; head -c1 <{go.path} >/dev/null; {script}'), {}, out=console.given)
+    until(lambda: console.waiting() > 0, 'the worker to be ready')
+    console.close()
+    go.go()
+    result = job.end()
+    assert f': {text} after ' in errors(result)[0] and 'root cause: rank 0 ' in errors(result)[0]
 
 
 LOUD = {'SEED': '8', 'KINDS': 'ssssssssl', 'LINES': '100', 'OMP_NUM_THREADS': '1'}

@@ -423,7 +423,7 @@ static const struct value_row {
 	{ "no fourth way to be asked", 34, 3 },
 	{ "no signal above 127 that asked", 35, 255 },
 	{ "no time before the machine's own", 67, 255 },
-	{ "nobody else to blame", 68, 4 },
+	{ "nobody else to blame", 68, 5 },
 	{ "no ninth rank that it waited for", 72, 9 },
 };
 

@@ -27,10 +27,11 @@ enum { NODES = 4, WORKERS_MAX = 5 };
 	{ \
 		.node = (n), .end = how, .at = __VA_ARGS__ \
 	}
-#define WELL  D(0, EXIT(0), 5000)
-#define BY_US .asked = ASKED_TO_STOP
-#define OWN   .blames = BLAMES_ITSELF
-#define PEER  .blames = BLAMES_A_PEER
+#define WELL   D(0, EXIT(0), 5000)
+#define BY_US  .asked = ASKED_TO_STOP
+#define OWN    .blames = BLAMES_ITSELF
+#define PEER   .blames = BLAMES_A_PEER
+#define UNREAD .blames = BLAMES_OUTPUT
 #define REQUEST(n, t) \
 	.asked = { .kind = CAUSE_SIGNAL, .signal = SIGTERM, .node = (n), .at_ns = AT(t) }
 #define PREEMPTED(n, t) \
@@ -56,6 +57,14 @@ static const struct row {
 	{ "one failed", { WELL, D(1, EXIT(3), 100) }, .kind = CAUSE_FAILURE, .culprit = 1 },
 	{ "the first of two, by more than their clocks' error",
 		{ D(1, EXIT(3), 103.1), D(2, EXIT(4), 100) }, .kind = CAUSE_FAILURE, .culprit = 1 },
+	{ "one wrote where nobody reads", { WELL, D(1, KILLED_BY(SIGPIPE), 100, UNREAD) },
+		.kind = CAUSE_HANGUP, .culprit = -1 },
+	{ "two did, and one lost a peer first",
+		{ D(1, EXIT(1), 90, PEER), D(1, EXIT(1), 100, UNREAD), D(2, EXIT(1), 120, UNREAD) },
+		.kind = CAUSE_HANGUP, .culprit = -1 },
+	{ "one did, and another one failed of itself",
+		{ D(1, EXIT(1), 100, UNREAD), D(2, KILLED_BY(SIGSEGV), 120) },
+		.kind = CAUSE_FAILURE, .culprit = 1 },
 	{ "two so close that nobody can tell", { D(1, EXIT(3), 102.9), D(2, EXIT(4), 100) },
 		.kind = CAUSE_FAILURE, .culprit = 1, .unsure = true },
 	{ "one that was seen late may have been first",
