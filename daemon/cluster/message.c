@@ -232,6 +232,8 @@ static void ending_fields(struct pass *p, struct ending *e)
 /* OUTCOME_BYTES of them. */
 static void failed_fields(struct pass *p, struct outcome *o)
 {
+	unsigned marks;
+
 	o->rank = u32(p, o->rank);
 	o->local_rank = u32(p, o->local_rank);
 	o->attempt = u32(p, o->attempt);
@@ -255,7 +257,9 @@ static void failed_fields(struct pass *p, struct outcome *o)
 	o->waited.count = small(p, o->waited.count, WAITED_RANKS);
 	for (size_t i = 0; i < WAITED_RANKS; i++)
 		o->waited.ranks[i] = u32(p, o->waited.ranks[i]);
-	o->unjoined = flag(p, o->unjoined);
+	marks = small(p, o->unjoined | (unsigned)o->shm_full << 1, 3);
+	o->unjoined = marks & 1;
+	o->shm_full = marks >> 1;
 	o->left = u32(p, o->left);
 	o->left_killed = u32(p, o->left_killed);
 }

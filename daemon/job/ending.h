@@ -80,6 +80,7 @@ struct outcome {
 	enum blames blames;
 	struct waited waited; /* BLAMES_A_WAIT */
 	bool unjoined;        /* it had no connection to the store when the attempt was to stop */
+	bool shm_full;        /* /dev/shm had no room left when it failed */
 	unsigned left;        /* processes that it left behind */
 	unsigned left_killed; /* of these, how many needed SIGKILL */
 };

@@ -1,6 +1,7 @@
 /* phrases.c - see phrases.h */
 #include "daemon/job/phrases.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -326,6 +327,8 @@ void outcome_add(struct text *out, const struct outcome *o)
 		return;
 	}
 	ending_describe(&o->end, out);
+	if (o->shm_full && ending_exit_code(&o->end) == 128 + SIGBUS)
+		text_add(out, " (/dev/shm was full)");
 	if (o->oom == OOM_LIKELY)
 		text_add(out, " (likely by the kernel's OOM killer)");
 	if (o->oom == OOM_CHILD) {

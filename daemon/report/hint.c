@@ -1,6 +1,7 @@
 /* hint.c - see hint.h */
 #include "daemon/report/hint.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -163,6 +164,25 @@ static const char *hint_of_port(const struct report_input *in, const struct word
 	return NULL;
 }
 
+/* A page of /dev/shm that there is no room for is a SIGBUS: torch's DataLoader reports that of its
+ * own workers in these words, and their memory may be free again when the rank dies. */
+static const char *hint_of_shm(
+	const struct report_input *in, const struct outcome *failed, const struct words *w)
+{
+	static const char remedy[] =
+		"give a container more (docker run --shm-size=16g; in Kubernetes an emptyDir with "
+		"medium: Memory at /dev/shm), or use fewer DataLoader workers";
+	bool told = words_have(w, "insufficient shared memory") ||
+		words_have(w, "out of shared memory");
+	bool bus = ending_exit_code(&failed->end) == 128 + SIGBUS || words_have(w, "bus error");
+
+	if (failed->shm_full && (told || bus))
+		return arena_printf(in->arena, "/dev/shm was full when it failed: %s", remedy);
+	return told ? arena_printf(in->arena, "its last words are about too little /dev/shm: %s",
+			      remedy) :
+		      NULL;
+}
+
 const char *report_hint(const struct report_input *in)
 {
 	const struct words w = { in->record ? in->record->message : NULL, said_last_lines(in) };
@@ -173,6 +193,9 @@ const char *report_hint(const struct report_input *in)
 		return "with -t 3 and --log-dir DIR workers write to files as well, and go on when launchd's output has no reader any more";
 	if (!failed || result_culprit(in->result) != failed)
 		return failed && !result_culprit(in->result) ? hint_of_port(in, &w) : NULL;
+	hint = hint_of_shm(in, failed, &w);
+	if (hint)
+		return hint;
 	if (failed->end.how == ENDED_SIGNAL) /* JAX crashes where gRPC fails */
 		return hint_of_port(in, &w);
 	if (failed->end.how != ENDED_EXIT)

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/arena.h"
@@ -251,6 +252,17 @@ static void linger(struct pool *p)
 	}
 }
 
+/* Asked at once: what the dead had there, and had unlinked, is free already, but others may still
+ * hold theirs. A rest is left where the one that died needed more than a page. */
+static bool shm_is_full(void)
+{
+	enum { REST = 64 }; /* one part in so many */
+	struct statvfs fs;
+
+	return statvfs("/dev/shm", &fs) == 0 && fs.f_blocks > 0 &&
+		fs.f_bavail < (fs.f_blocks + REST - 1) / REST;
+}
+
 static void on_worker_ended(void *owner, struct worker *w)
 {
 	struct pool *p = owner;
@@ -261,6 +273,7 @@ static void on_worker_ended(void *owner, struct worker *w)
 		oom_judge(p->oom, &p->cells, &w->outcome);
 	first = !p->culprit && w->outcome.asked == ASKED_NOTHING &&
 		!ending_is_success(&w->outcome.end);
+	w->outcome.shm_full = !ending_is_success(&w->outcome.end) && shm_is_full();
 	if (first) {
 		p->culprit = w;
 		blame_worker(p, w);

@@ -28,7 +28,7 @@ PAGES = [*sorted(SOURCE.glob('*.md')), *GUIDES, *sorted((SOURCE / 'tests').glob(
 FOREIGN_OPTIONS = {'distribution', 'wait', 'map-by', 'bind-to', 'mpi', 'ntasks-per-node', 'args', 'lr', 'local_rank',
                    'quick', 'all', 'only', 'dist', 'from', 'seed', 'deaths', 'rounds',
                    'signal', 'now', 'no-block', 'all-nodes', 'create', 'update-catalog', 'exclude', 'least', 'pty', 'build',
-                   'fake'}
+                   'fake', 'shm-size'}
 
 
 def options_of_help(launch):

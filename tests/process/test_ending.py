@@ -12,7 +12,8 @@ import time
 import pytest
 
 from harness import children_of, is_running, let_pass, native, settled, status_of, stop, supervisor_of, until
-from needs import PID_1, needs_pids
+from needs import PID_1, needs_mounts, needs_pids
+from together import errors
 
 PTRACE_SEIZE, WALL = 0x4206, 0x40000000
 LONG = '--shutdown-timeout=600'  # so that nothing but what is tested ends a worker
@@ -360,3 +361,65 @@ def test_a_dead_worker_that_a_debugger_holds(start, place):
     assert os.waitpid(worker, WALL)[0] == worker
     assert job.end().rc == 137
     assert used <= 0.1 * os.sysconf('SC_CLK_TCK')
+
+
+FILLS = """
+import mmap, os, signal, sys
+if sys.argv[1] != 'signal':
+    with open('/dev/shm/full', 'w+b') as file:
+        os.ftruncate(file.fileno(), 16 << 20)
+        pages = mmap.mmap(file.fileno(), 0)
+        try:
+            for at in range(0, 16 << 20, 4096):
+                os.pwrite(file.fileno(), b'x', at)
+        except OSError:
+            pass
+    if sys.argv[1] == 'exit':
+        sys.exit(3)
+    pages[-1] = 1
+os.kill(os.getpid(), signal.SIGBUS)
+"""
+
+
+@needs_mounts
+@pytest.mark.parametrize('how, told', [
+    ('touch', 'killed by SIGBUS (/dev/shm was full) after '), ('signal', 'killed by SIGBUS after '),
+    ('exit', 'exit code 3 after ')])
+def test_a_full_dev_shm(launch, place, how, told):
+    """It is named where a worker died of it, with what to do, and else not."""
+    wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-ec',
+            'mount -t tmpfs -o size=1m none /dev/shm; exec "$@"', 'bash']
+    result = launch(['--use_env', place.write('fills.py', FILLS), how], {}, wrap=wrap)
+    said = errors(result)
+    assert told in said[0].replace(' (core dumped)', '')
+    hint = 'launchd: error: hint: /dev/shm was full when it failed: give a container more (docker run --shm-size=16g; '
+    assert any(line.startswith(hint) for line in said) == (how == 'touch')
+    assert ('/dev/shm was full' in result.err) == (how == 'touch')
+
+
+LOADS = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Big(Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, i):
+        return torch.zeros(1 << 20)
+
+
+for batch in DataLoader(Big(), num_workers=2, batch_size=4):
+    pass
+"""
+
+
+@needs_mounts
+def test_a_data_loader_without_room(launch, place):
+    """Its memory is free again when the rank dies, but its words tell."""
+    wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-ec',
+            'mount -t tmpfs -o size=8m none /dev/shm; exec "$@"', 'bash']
+    result = launch(['--use_env', place.write('loads.py', LOADS)], {}, wrap=wrap)
+    hint = 'launchd: error: hint: its last words are about too little /dev/shm: give a container more (docker run '
+    assert result.rc == 1 and any(line.startswith(hint) for line in errors(result)), result

@@ -43,6 +43,7 @@ static const struct outcome outcome = {
 	.blames = BLAMES_A_WAIT,
 	.waited = { true, true, true, 2, { 70000, 1, 0, 0, 0, 0, 0, 8 } },
 	.unjoined = true,
+	.shm_full = true,
 	.left = 5,
 	.left_killed = 6,
 };
@@ -88,6 +89,7 @@ static void assert_outcomes(const struct outcome *a, const struct outcome *b)
 	assert_int_equal(a->waited.count, b->waited.count);
 	assert_memory_equal(a->waited.ranks, b->waited.ranks, sizeof a->waited.ranks);
 	assert_int_equal(a->unjoined, b->unjoined);
+	assert_int_equal(a->shm_full, b->shm_full);
 	assert_int_equal(a->left, b->left);
 	assert_int_equal(a->left_killed, b->left_killed);
 }

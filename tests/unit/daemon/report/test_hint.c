@@ -30,6 +30,12 @@
 /* clang-format off */
 #define LINES "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n"
 
+#define SHM_REMEDY \
+	"give a container more (docker run --shm-size=16g; in Kubernetes an emptyDir with " \
+	"medium: Memory at /dev/shm), or use fewer DataLoader workers"
+
+enum { FULL_SHM = 100 };
+
 static const struct hint_row {
 	const char *says;
 	struct ending end;
@@ -39,8 +45,24 @@ static const struct hint_row {
 	const char *hint;     /* NULL: none */
 	const char *args[3];  /* of the script */
 	const char *foreign_line;
-	int store; /* enum store_host */
+	int store; /* enum store_host; FULL_SHM: any, and /dev/shm was full */
 } rows[] = {
+	{ "SIGBUS with a full /dev/shm", { ENDED_SIGNAL, SIGBUS, false }, NULL, NULL, true, NULL,
+		"/dev/shm was full when it failed: " SHM_REMEDY, .store = FULL_SHM },
+	{ "a shell's SIGBUS", { ENDED_EXIT, 128 + SIGBUS, false }, NULL, NULL, true, NULL,
+		"/dev/shm was full when it failed: " SHM_REMEDY, .store = FULL_SHM },
+	{ "a loader's", { ENDED_EXIT, 1, false },
+		"RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. \n", NULL,
+		true, NULL, "/dev/shm was full when it failed: " SHM_REMEDY, .store = FULL_SHM },
+	{ "a loader's, whose memory is free again", { ENDED_EXIT, 1, false },
+		"ERROR: Unexpected bus error encountered in worker. This might be caused by "
+		"insufficient shared memory (shm).\n",
+		NULL, true, NULL, "its last words are about too little /dev/shm: " SHM_REMEDY,
+		.store = STORE_RANK0 },
+	{ "SIGBUS alone", { ENDED_SIGNAL, SIGBUS, false }, NULL, NULL, true, NULL, NULL,
+		.store = STORE_RANK0 },
+	{ "a full /dev/shm alone", { ENDED_EXIT, 1, false }, "ValueError: teapot\n", NULL, true,
+		NULL, NULL, .store = FULL_SHM },
 	{ "torch, where launchd has the port", ENDED(1),
 	  "RuntimeError: ... port: 29500, code: -98, name: EADDRINUSE, message: address already in use\n",
 	  NULL, true, NULL, IN_USE, { NULL }, NULL, STORE_AGENT },
@@ -132,7 +154,9 @@ static char *made(
 	const struct hint_row *row, void (*make)(const struct report_input *, struct text *))
 {
 	const struct error_record record = { .message = row->message };
-	const struct outcome failed = { .pid = 10, .end = row->end };
+	const struct outcome failed = {
+		.pid = 10, .end = row->end, .shm_full = row->store == FULL_SHM
+	};
 	const struct result r = {
 		.outcomes = &failed, .count = 1, .cause = cause_of_failure(&failed)
 	};
