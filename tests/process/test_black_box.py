@@ -409,8 +409,8 @@ def test_paths_that_are_none(refused, place):
     refused(['--explain', str(place.path)], str(place.path), 'there is neither index.json nor')
     os.mkfifo(place.path / 'fifo')
     refused(['--explain', str(place.path / 'fifo')], 'it is not a regular file')
-    refused(['--explain'], '--explain: ., the working directory, as neither --blackbox nor --log-dir is given: there is '
-            'neither index.json nor', 'name one, or the directory of --blackbox: --explain DIR')
+    refused(['--explain'], '--explain: ., the working directory, as neither --blackbox nor --log-dir is given: '
+            'there is neither index.json nor', 'name one, or the directory of --blackbox: --explain DIR')
     refused(['--explain', '--log-dir=logs'], '--explain: logs, of --log-dir: No such file')
     refused(['--explain='], '--explain', 'empty')
     (place.path / 'failure-20261126T112233.123Z-attempt-0' / 'node-0').mkdir(parents=True)

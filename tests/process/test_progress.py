@@ -1,4 +1,6 @@
 """--progress: the steps that a job comes to, by lines of output, a file or a socket."""
+import time
+
 import pytest
 
 from control import Control, socket_of
@@ -105,8 +107,11 @@ def test_by_a_file(job, place, form):
         until(lambda: place.write('steps', f'{next(numbers)}\n') and
               control.ask('status')['step'] is not None, 'a step')
     place.write('steps', '4100\n')
+    written_ns = time.monotonic_ns()
     one.await_step(4100)
     assert one.end()[0].rc == 0
+    [step] = [event for event in of(read(place.path / 'events'), 'step') if event['step'] == 4100]
+    assert step['mono_ns'] < written_ns
 
 
 @pytest.mark.parametrize('nodes', [1, 2])

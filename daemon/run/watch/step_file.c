@@ -27,6 +27,7 @@ struct file_look {
 	ino_t inode;
 	off_t size;
 	struct timespec changed;
+	uint64_t at_ns; /* of the look */
 };
 
 static struct file_watched *seen_of(const struct step_file *f)
@@ -42,7 +43,7 @@ static struct file_look state_of(const char *path, bool *ret_short)
 	if (stat(path, &st) < 0)
 		return (struct file_look){ 0 };
 	*ret_short = S_ISREG(st.st_mode) && st.st_size <= SHORT;
-	return (struct file_look){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
+	return (struct file_look){ st.st_dev, st.st_ino, st.st_size, st.st_mtim, 0 };
 }
 
 static bool is_same(const struct file_look *a, const struct file_look *b)
@@ -62,23 +63,25 @@ static bool read_number(const char *path, uint64_t *ret)
 	return n > 0 && progress_in_file(text, (size_t)n, ret);
 }
 
-/* When it changed: between the last look and this one, whatever the clock of its file server says.
- */
-static uint64_t time_of_change(const struct file_look *l)
+/* When it changed: since the last look, whatever the clock of its file server says. */
+static uint64_t time_of_change(const struct file_look *l, uint64_t last_ns)
 {
-	const int64_t latest = (int64_t)STEP_FILE_EVERY_S * NS_PER_S;
+	uint64_t now_ns = uv_hrtime();
 	int64_t ago = utc_now_ns() - ((int64_t)l->changed.tv_sec * NS_PER_S + l->changed.tv_nsec);
 
-	return uv_hrtime() - (uint64_t)(ago < 0 ? 0 : ago > latest ? latest : ago);
+	if (ago < 0)
+		return now_ns;
+	return (uint64_t)ago < now_ns - last_ns ? now_ns - (uint64_t)ago : last_ns;
 }
 
 static void look_once(struct step_file *f, struct file_look *before, bool first)
 {
 	struct file_watched *s = seen_of(f);
 	bool is_short;
+	uint64_t number = 0, at_ns = uv_hrtime(), last_ns = before->at_ns;
 	struct file_look now = state_of(f->path, &is_short);
-	uint64_t number = 0;
 
+	before->at_ns = now.at_ns = at_ns;
 	if (!first && is_same(before, &now))
 		return;
 	*before = now;
@@ -86,7 +89,7 @@ static void look_once(struct step_file *f, struct file_look *before, bool first)
 		return;
 	atomic_store(&s->numbered, is_short && read_number(f->path, &number));
 	atomic_store(&s->number, number);
-	atomic_store(&s->at_ns, time_of_change(&now));
+	atomic_store(&s->at_ns, time_of_change(&now, last_ns));
 	atomic_fetch_add(&s->changes, 1); /* last: whoever sees it sees the others */
 }
 
