@@ -3,6 +3,7 @@
  * The lines are those of NVIDIA's driver (open-gpu-kernel-modules: kernel_rc.c, gpu.c, nv.c):
  *   NVRM: Xid (PCI:0000:cb:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
  *   NVRM: GPU at PCI:0000:cb:00: GPU-8f3a...    before the first Xid since it was initialised
+ *   NVRM: GPU at 0000:cb:00.0 has fallen off the bus.    older drivers, after the Xid
  *   NVRM: loading NVIDIA UNIX ...               the driver is loaded, for all GPUs
  *   NVRM: GPU 0000:cb:00.0: RmInitAdapter failed! (...)
  * and one that NVIDIA's NVSentinel writes after nvidia-smi --gpu-reset:
@@ -65,7 +66,18 @@ static void mark_since(struct xid_log *log, const struct pci_place *place, enum 
 			log->at[i].since = (uint16_t)since;
 }
 
-/* The newest one counts. Where there is no room, one that no longer counts makes it. */
+/* Whether one more of its GPU's counts. */
+static bool is_one_of_several(const struct xid_log *log, unsigned at)
+{
+	for (unsigned i = 0; i < log->count; i++)
+		if (i != at && log->at[i].since == XID_STANDS &&
+			pci_place_same(&log->at[i].place, &log->at[at].place))
+			return true;
+	return false;
+}
+
+/* The newest one counts. Where there is no room, one that no longer counts makes it, or of a GPU
+ * that has several. */
 static void add_logged(struct xid_log *log, const struct xid_logged *x)
 {
 	unsigned at = log->count;
@@ -74,7 +86,7 @@ static void add_logged(struct xid_log *log, const struct xid_logged *x)
 		if (log->at[i].xid == x->xid && strcmp(log->at[i].where, x->where) == 0)
 			at = i;
 	for (unsigned i = 0; at == XID_LOG_MAX && i < XID_LOG_MAX; i++)
-		if (log->at[i].since != XID_STANDS)
+		if (log->at[i].since != XID_STANDS || is_one_of_several(log, i))
 			at = i;
 	if (at == XID_LOG_MAX)
 		return;
@@ -132,16 +144,21 @@ static void read_xid(struct xid_log *log, const char *at)
 /* at: "PCI:0000:cb:00: GPU-8f3a..." */
 static void read_start(struct log_reading *r, const char *at)
 {
-	const char *uuid = strstr(at, "GPU-");
+	const char *uuid = strstr(at, ": GPU-");
 	struct logged_name n = { .uuid = "" };
+	unsigned i = 0;
 
-	if (!parse_place(at, &n.place))
+	if (!uuid || !parse_place(at, &n.place))
 		return;
 	mark_since(r->log, &n.place, XID_STARTED_SINCE);
-	if (!uuid || r->named == NAMES_MAX)
+	while (i < r->named && !pci_place_same(&r->names[i].place, &n.place))
+		i++;
+	if (i == NAMES_MAX)
 		return;
+	uuid += strlen(": ");
 	(void)snprintf(n.uuid, sizeof n.uuid, "%.*s", (int)strcspn(uuid, " ,\n"), uuid);
-	r->names[r->named++] = n;
+	r->names[i] = n;
+	r->named += i == r->named;
 }
 
 /* at: "GPU-8f3a..., success: true" */

@@ -151,6 +151,10 @@ static const struct fate_row {
 		"none that is fatal in the kernel's log; 1 of GPUs that the job does not use" },
 	{ "one that NVML no longer has, and may be the job's", XID("0000:2b:00", "79"), "0,1",
 		false, HEALTH_BAD, "Xid 79 in the kernel's log" },
+	{ "what old drivers say of a GPU after its Xid",
+		XID(CB, "79, GPU has fallen off the bus.") "4,1,1,-;NVRM: GPU at 0000:cb:00.0 has "
+							   "fallen off the bus.\n",
+		NULL, false, HEALTH_BAD, "Xid 79 in the kernel's log" },
 	{ "as old drivers write the place",
 		"4,1,1,-;NVRM: Xid (0000:cb:00): 62, pid=1\n4,1,1,-;NVRM: GPU at 0000:cb:00: GPU-1\n",
 		NULL, false, HEALTH_GOOD,
@@ -195,6 +199,52 @@ static void test_many(void **state)
 	look(&in);
 	unlink(path);
 	assert_int_equal(findings_find(&found, "gpu_xid", "PCI:0000:cb:00")->health, HEALTH_BAD);
+}
+
+/* A GPU that starts again and again is one name. */
+static void test_starts(void **state)
+{
+	char path[] = "/tmp/launchd-kmsg-XXXXXX";
+	const struct quick_input in = { .kmsg = path };
+	FILE *log = fdopen(mkstemp(path), "w");
+
+	(void)state;
+	assert_non_null(log);
+	for (unsigned i = 0; i < 64; i++)
+		(void)fputs(STARTED("0000:1b:00", "GPU-2"), log);
+	(void)fputs(STARTED(CB, "GPU-8f3a") XID(CB, "119") "12,1,1,-;GPU reset executed: "
+							   "GPU-8f3a\n",
+		log);
+	(void)fclose(log);
+	look(&in);
+	unlink(path);
+	assert_int_equal(findings_find(&found, "gpu_xid", "PCI:" CB)->health, HEALTH_GOOD);
+}
+
+/* What other GPUs have met leaves room for the last one. */
+static void test_storm(void **state)
+{
+	static const unsigned fatal[] = { 74, 79, 119, 144, 145, 146, 147, 148, 149, 150 };
+	char path[] = "/tmp/launchd-kmsg-XXXXXX";
+	const struct quick_input in = { .kmsg = path };
+	FILE *log = fdopen(mkstemp(path), "w");
+
+	(void)state;
+	assert_non_null(log);
+	for (unsigned gpu = 0; gpu < 7; gpu++)
+		for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+			(void)fprintf(log, XID("0000:%02x:00", "%u, pid=1"), gpu, fatal[i]);
+	(void)fputs(XID("0000:cb:00", "79"), log);
+	(void)fclose(log);
+	look(&in);
+	unlink(path);
+	assert_non_null(findings_find(&found, "gpu_xid", "PCI:0000:cb:00"));
+	for (unsigned gpu = 0; gpu < 7; gpu++) {
+		char where[32];
+
+		(void)snprintf(where, sizeof where, "PCI:0000:%02x:00", gpu);
+		assert_non_null(findings_find(&found, "gpu_xid", where));
+	}
 }
 
 /* --- what a child has kept --- */
@@ -293,6 +343,8 @@ TESTS(xid_check)
 	SUITE_ROWS(&s, test_log, logs);
 	SUITE_ROWS(&s, test_fate, fates);
 	suite_add(&s, "a log that has more than there is room for", test_many, NULL, NULL);
+	suite_add(&s, "a GPU that starts often", test_starts, NULL, NULL);
+	suite_add(&s, "a storm of other GPUs leaves room", test_storm, NULL, NULL);
 	suite_add(&s, "without a log nobody can tell", test_nobody_can_tell, NULL, NULL);
 	suite_add(&s, "what was kept since launchd has watched counts", test_watched, NULL, NULL);
 	suite_add(&s, "a log that has it, too", test_watched_and_logged, NULL, NULL);
