@@ -79,6 +79,8 @@ bool nvml_numbers_are_cudas(const struct nvml_api *n, const char *list)
 	unsigned count = 0;
 	void *device;
 
+	if (list)
+		list += strspn(list, " ");
 	if (!list || *list < '0' || *list > '9' || devices_are_by_bus(order) || !n->name ||
 		n->device_count(&count) != NVML_OK)
 		return true;

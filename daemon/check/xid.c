@@ -7,6 +7,7 @@
 #include "daemon/check/gpu_facts.h"
 #include "daemon/check/gpu_shown.h"
 #include "daemon/check/nvml.h"
+#include "daemon/facts/devices.h"
 
 enum { WATCHED_MAX = 64 };
 
@@ -105,7 +106,7 @@ static bool is_watched(const struct nvml_api *n, void *device, unsigned number, 
 		count, uuid };
 	bool part;
 
-	if (n->uuid && n->uuid(device, uuid, sizeof uuid) != NVML_OK)
+	if (!gpu.numbered || (n->uuid && n->uuid(device, uuid, sizeof uuid) != NVML_OK))
 		return true;
 	return gpu_shown(visible, &gpu, &part) > 0;
 }
@@ -119,6 +120,10 @@ static int register_all(struct xid_watching *w, struct xids *x, const char *visi
 
 	if (rc != NVML_OK)
 		return fail(x, "nvmlDeviceGetCount", rc);
+	if (visible && devices_visible(visible, count) == 0) {
+		xids_end(x, "the job uses no GPU");
+		return -1;
+	}
 	rc = n->event_set(&w->set);
 	if (rc != NVML_OK)
 		return fail(x, "nvmlEventSetCreate", rc);
@@ -134,7 +139,11 @@ static int register_all(struct xid_watching *w, struct xids *x, const char *visi
 			w->handles[i] = device;
 		registered += rc == NVML_OK;
 	}
-	return registered ? 0 : fail(x, "nvmlDeviceRegisterEvents", rc);
+	if (registered == 0 && rc == NVML_OK)
+		xids_end(x, "the job uses none of these GPUs");
+	else if (registered == 0)
+		(void)fail(x, "nvmlDeviceRegisterEvents", rc);
+	return registered ? 0 : -1;
 }
 
 static unsigned gpu_of_event(const struct xid_watching *w, const struct nvml_event *e)

@@ -19,7 +19,14 @@ _Static_assert(sizeof(struct xid_log) <= sizeof((struct task_answer *)0)->more,
 	"a task's own answer has no room");
 
 /* What becomes of a fatal Xid. */
-enum xid_fate { FATE_BAD, FATE_STARTED_SINCE, FATE_RECOVERED, FATE_ELSEWHERE, FATES };
+enum xid_fate {
+	FATE_BAD,
+	FATE_STARTED_SINCE,
+	FATE_RECOVERED,
+	FATE_ELSEWHERE,
+	FATE_UNSURE, /* whether its GPU is the job's isn't known */
+	FATES
+};
 
 /* What a source has told, judged. */
 struct xid_sum {
@@ -31,6 +38,7 @@ struct xid_judging {
 	const struct xids *xids;
 	const struct xid_gpus *gpus;
 	bool all_known; /* of each GPU that is the job's its place is known */
+	bool unsure;    /* and of these not even which they are */
 	struct findings *ret;
 };
 
@@ -84,29 +92,46 @@ static bool all_are_known(const struct quick_input *in, const struct xid_gpus *g
 	return in->visible && shown == gpus->shown;
 }
 
+/* A GPU that no entry shows is not the job's, unless there is an entry that shows none: a number
+ * among GPUs of several models, a MIG device of which NVML doesn't tell. UUIDs tell. */
+static bool are_unsure(const struct quick_input *in, const struct xid_gpus *gpus)
+{
+	unsigned shown = 0;
+
+	for (unsigned i = 0; i < gpus->count; i++)
+		shown += gpus->at[i].shown;
+	return in->visible && strncmp(in->visible, "GPU-", 4) != 0 && shown < gpus->shown;
+}
+
 static enum xid_fate fate_of_logged(const struct xid_judging *j, const struct xid_logged *x)
 {
 	const struct xid_gpu *gpu = gpu_of_place(j->gpus, &x->place);
+	bool hidden = gpu ? gpu->shown == 0 : j->all_known;
 
-	if (gpu ? gpu->shown == 0 : j->all_known)
+	if (hidden && !j->unsure)
 		return FATE_ELSEWHERE;
 	if (x->since == XID_STARTED_SINCE)
 		return FATE_STARTED_SINCE;
-	return x->since == XID_RECOVERED_SINCE || (gpu && gpu->sound) ? FATE_RECOVERED : FATE_BAD;
+	if (x->since == XID_RECOVERED_SINCE || (gpu && gpu->sound))
+		return FATE_RECOVERED;
+	return hidden ? FATE_UNSURE : FATE_BAD;
 }
 
 /* A GPU that fell off the bus while the job ran, and answers all the same, is not trusted. */
 static enum xid_fate fate_of_seen(const struct xid_judging *j, const struct xid_seen *x)
 {
 	const struct xid_gpu *gpu = gpu_numbered(j->gpus, x->gpu);
+	bool hidden = gpu && gpu->shown == 0;
 
-	if (gpu && gpu->shown == 0)
+	if (hidden && !j->unsure)
 		return FATE_ELSEWHERE;
 	for (unsigned i = 0; gpu && gpu->placed && i < j->log->count; i++)
 		if (j->log->at[i].xid == x->xid && j->log->at[i].since == XID_STARTED_SINCE &&
 			pci_place_same(&j->log->at[i].place, &gpu->place))
 			return FATE_STARTED_SINCE;
-	return gpu && gpu->sound && x->xid != XID_OFF_THE_BUS ? FATE_RECOVERED : FATE_BAD;
+	if (gpu && gpu->sound && x->xid != XID_OFF_THE_BUS)
+		return FATE_RECOVERED;
+	return hidden ? FATE_UNSURE : FATE_BAD;
 }
 
 static void say_fate(const struct xid_judging *j, enum xid_fate fate, const char *where,
@@ -116,11 +141,16 @@ static void say_fate(const struct xid_judging *j, enum xid_fate fate, const char
 		[FATE_BAD] = "",
 		[FATE_STARTED_SINCE] = ", before this GPU was last initialised",
 		[FATE_RECOVERED] = ", but its driver asks for no recovery",
+		[FATE_UNSURE] = ": whether the job uses this GPU isn't known",
 	};
+	static const enum health health[FATES] = { [FATE_BAD] = HEALTH_BAD,
+		[FATE_STARTED_SINCE] = HEALTH_GOOD,
+		[FATE_RECOVERED] = HEALTH_GOOD,
+		[FATE_UNSURE] = HEALTH_UNKNOWN };
 
 	if (words[fate])
-		findings_add(j->ret, fate == FATE_BAD ? HEALTH_BAD : HEALTH_GOOD, gpu_xid, where,
-			"Xid %llu %s%s", (unsigned long long)xid, source, words[fate]);
+		findings_add(j->ret, health[fate], gpu_xid, where, "Xid %llu %s%s",
+			(unsigned long long)xid, source, words[fate]);
 }
 
 static void say_sum(const struct xid_judging *j, const struct xid_sum *s, const char *source)
@@ -128,7 +158,7 @@ static void say_sum(const struct xid_judging *j, const struct xid_sum *s, const 
 	unsigned over = s->fates[FATE_STARTED_SINCE] + s->fates[FATE_RECOVERED];
 	char more[96] = "", elsewhere[64] = "";
 
-	if (s->fates[FATE_BAD] > 0)
+	if (s->fates[FATE_BAD] + s->fates[FATE_UNSURE] > 0)
 		return;
 	if (s->applications + s->others > 0)
 		(void)snprintf(more, sizeof more, "; %u of applications, %u others",
@@ -249,6 +279,7 @@ void xid_check_sum_up(const struct quick_input *in, const struct tasks *all,
 		.xids = in->xids,
 		.gpus = gpus,
 		.all_known = all_are_known(in, gpus),
+		.unsure = are_unsure(in, gpus),
 		.ret = ret };
 	struct xid_sum logged, seen;
 
@@ -259,7 +290,8 @@ void xid_check_sum_up(const struct quick_input *in, const struct tasks *all,
 	seen = sum_of_seen(&j);
 	if (logged.fates[FATE_BAD] > 0 || (log.rc == 0 && seen.fates[FATE_BAD] == 0))
 		say_log(&j, &logged);
-	else if (seen.fates[FATE_BAD] > 0 || (in->xids && in->xids->state == XIDS_WATCHING))
+	else if (seen.fates[FATE_BAD] + seen.fates[FATE_UNSURE] > 0 ||
+		(in->xids && in->xids->state == XIDS_WATCHING))
 		say_seen(&j, &seen);
 	else
 		say_unknown(&j);

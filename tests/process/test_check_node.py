@@ -417,6 +417,7 @@ def test_numbers_of_gpus_of_several_models(check):
     assert found.bad() == {}
     health, text = found.of('gpu_model')
     assert health == 'unknown' and 'CUDA_VISIBLE_DEVICES=0 does not show which' in text
+    assert check(env=faked(faults, CUDA_VISIBLE_DEVICES=' 0')).bad() == {}
     for told in ({'CUDA_VISIBLE_DEVICES': 'GPU-00000000'},
                  {'CUDA_VISIBLE_DEVICES': '0', 'CUDA_DEVICE_ORDER': 'PCI_BUS_ID'}):
         assert check(env=faked(faults, **told)).bad().keys() == {('gpu_ecc', 'GPU 0')}
@@ -505,6 +506,19 @@ def test_xids_of_gpus_that_are_here(check, place):
         assert found.bad() == (bad if is_bad else {}), list
     assert check('--gpus=0,1', env=faked(old), wrap=wrap).bad() == {}
     assert check('--gpus=1-2', env=faked(old), wrap=wrap).bad() == bad
+
+
+@needs_mounts
+@needs_log
+def test_xids_where_it_is_not_known_which_gpus_are_the_jobs(check, place):
+    """CUDA's numbers among several models, MIG devices that NVML doesn't place: neither bad nor another job's."""
+    wrap = with_log(place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:12:00): 119, pid=7, Timeout\n'))
+    old = 'nvmlDeviceGetFieldValues=3 '
+    for faults, list in (('name@0=NVIDIA_T4', '0'), ('mig@2=MIG-aaaa nvmlDeviceGetHandleByUUID=15', 'MIG-aaaa')):
+        found = check(env=faked(old + faults, CUDA_VISIBLE_DEVICES=list), wrap=wrap)
+        assert found.bad() == {} and found.of('gpu_xid', 'PCI:0000:12:00') == (
+            'unknown', 'Xid 119 in the kernel\'s log: whether the job uses this GPU isn\'t known')
+        assert ('gpu_xid', '') not in found.at
 
 
 def test_a_part_of_a_gpu(check):

@@ -119,6 +119,15 @@ def test_an_xid_of_a_gpu_of_which_the_job_uses_a_part(job):
     assert result.rc == 122 and 'GPU 2: Xid 79' in errors(result)[0]
 
 
+def test_an_xid_where_it_is_not_known_which_gpus_are_the_jobs(job):
+    """CUDA's numbers among several models are not NVML's: all are watched, and none condemns the node."""
+    one = job('xid@3=79 name@0=NVIDIA_T4', env={'CUDA_VISIBLE_DEVICES': '0'})
+    one.told.expect('told', 1)
+    result = one.end(2)
+    assert result.rc == 7 and ': 1 bad' not in result.err
+    assert 'Xid 79 since launchd has watched: whether the job uses this GPU isn\'t known' in result.err
+
+
 def test_it_stays_from_attempt_to_attempt(job):
     """It is neither a leftover of the workers nor one of the check, and there is one."""
     one = job('', '--max-restarts=2')

@@ -150,14 +150,17 @@ static void test_watch(void **state)
 static const struct watch_row {
 	const char *says;
 	struct played played;
-	const char *text;
+	const char *text, *visible;
 } watches[] = {
-	{ "no library", { .load = -2 }, "can't be loaded" },
-	{ "no driver", { .init = NVML_DRIVER_NOT_LOADED }, "nvmlInit: the driver is not loaded" },
-	{ "a library of old", { .old = true }, "nvmlEventSetWait: not supported" },
-	{ "no count", { .count = NVML_UNKNOWN_ERROR }, "nvmlDeviceGetCount" },
-	{ "no set", { .set = NVML_UNKNOWN_ERROR }, "nvmlEventSetCreate" },
-	{ "no GPU that tells", { .register_ = NVML_NOT_SUPPORTED }, "nvmlDeviceRegisterEvents" },
+	{ "no library", { .load = -2 }, "can't be loaded", NULL },
+	{ "no driver", { .init = NVML_DRIVER_NOT_LOADED }, "nvmlInit: the driver is not loaded",
+		NULL },
+	{ "a library of old", { .old = true }, "nvmlEventSetWait: not supported", NULL },
+	{ "no count", { .count = NVML_UNKNOWN_ERROR }, "nvmlDeviceGetCount", NULL },
+	{ "no set", { .set = NVML_UNKNOWN_ERROR }, "nvmlEventSetCreate", NULL },
+	{ "no GPU that tells", { .register_ = NVML_NOT_SUPPORTED }, "nvmlDeviceRegisterEvents",
+		NULL },
+	{ "a job that uses no GPU", { 0 }, "the job uses no GPU", "" },
 };
 
 static void test_watch_fails(void **state)
@@ -166,7 +169,7 @@ static void test_watch_fails(void **state)
 	struct xids x = { 0 };
 
 	played = row->played;
-	xid_watch(&x, NULL);
+	xid_watch(&x, row->visible);
 	assert_int_equal(x.state, XIDS_FAILED);
 	assert_int_equal(x.count, 0);
 	assert_contains(x.text, row->text);

@@ -155,6 +155,12 @@ static const struct fate_row {
 		XID(CB, "79, GPU has fallen off the bus.") "4,1,1,-;NVRM: GPU at 0000:cb:00.0 has "
 							   "fallen off the bus.\n",
 		NULL, false, HEALTH_BAD, "Xid 79 in the kernel's log" },
+	{ "a GPU of which it isn't known whether the job uses it", XID("0000:1b:00", "79"), "0,1",
+		false, HEALTH_UNKNOWN,
+		"Xid 79 in the kernel's log: whether the job uses this GPU isn't known" },
+	{ "the same before its last start", XID("0000:1b:00", "79") STARTED("0000:1b:00", "GPU-2"),
+		"0,1", false, HEALTH_GOOD,
+		"Xid 79 in the kernel's log, before this GPU was last initialised" },
 	{ "as old drivers write the place",
 		"4,1,1,-;NVRM: Xid (0000:cb:00): 62, pid=1\n4,1,1,-;NVRM: GPU at 0000:cb:00: GPU-1\n",
 		NULL, false, HEALTH_GOOD,
