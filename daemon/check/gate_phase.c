@@ -103,6 +103,19 @@ static bool may_go(struct gpu *gpu)
 	return gpu_processes(gpu, &pid, command) > 0 || !gpu_is_numa(gpu);
 }
 
+/* One that NVML gives no handle of, and so no UUID: hidden from this container, unless its number
+ * is the job's and it is lost. */
+static void say_unreached(const struct gate *g, struct gpu *gpu, unsigned number, int error)
+{
+	const struct gpu_listed listed = { NULL,
+		nvml_numbers_are_cudas(&gpu->nvml, g->quick.visible), NULL, number, gpu->present,
+		"" };
+
+	if (nvml_is_bad(error) && gpu_shown(g->quick.visible, &listed, &gpu->part) > 0)
+		findings_add(&gpu->answer->findings, HEALTH_BAD, "gpu_held", gpu->subject, "%s: %s",
+			gpu->answer->step, nvml_words(error));
+}
+
 static void look_gpu(const struct gate *g, struct gpu *gpu, unsigned number, int64_t until_ms)
 {
 	struct findings *ret = &gpu->answer->findings;
@@ -110,8 +123,11 @@ static void look_gpu(const struct gate *g, struct gpu *gpu, unsigned number, int
 	int rc;
 
 	task_step(gpu->answer, "nvmlDeviceGetHandleByIndex");
-	if (gpu->nvml.device(number, &gpu->device) != NVML_OK)
-		return; /* hidden from this container, or the quick check's to judge */
+	rc = gpu->nvml.device(number, &gpu->device);
+	if (rc != NVML_OK) {
+		say_unreached(g, gpu, number, rc);
+		return;
+	}
 	if (gpu->nvml.name)
 		(void)gpu->nvml.name(gpu->device, gpu->name, sizeof gpu->name);
 	if (!is_judged(g, gpu, number))

@@ -149,6 +149,21 @@ def test_a_gpu_that_the_job_does_not_see_may_be_in_use(job):
     assert one.end()[0].rc == 7
 
 
+@pytest.mark.parametrize('list, is_bad', [(None, True), ('1', True), ('0', False), ('GPU-00000000', False)])
+def test_a_gpu_that_fell_off_the_bus(job, list, is_bad):
+    """NVML gives no handle of it any more."""
+    one = job(1, '--restart-gate-timeout=0.5', '--max-restarts=1', faults='nvmlDeviceGetHandleByIndex@1=15',
+              env={'CUDA_VISIBLE_DEVICES': list} if list else {})
+    one.fail()
+    if not is_bad:
+        one.ready.expect('ready', 1)
+        one.fail()
+    [result] = one.end()
+    assert result.rc == (122 if is_bad else 7)
+    if is_bad:
+        assert 'is bad: GPU 1: nvmlDeviceGetHandleByIndex: the GPU has fallen off the bus' in errors(result)[0]
+
+
 def test_off(job):
     one = job(1, '--restart-gate=off', '--max-restarts=1')
     one.use(0, 70 * GB)
