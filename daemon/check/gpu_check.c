@@ -33,7 +33,6 @@ struct gpu_identity {
 	char name[NVML_NAME_SIZE], uuid[NVML_UUID_SIZE];
 	struct pci_place place;
 	bool placed;    /* its place is known */
-	bool lost;      /* it can't be asked anything */
 	unsigned shown; /* by so many entries of CUDA_VISIBLE_DEVICES; 0: CUDA doesn't show it */
 };
 
@@ -145,16 +144,20 @@ static void ask_driver(const struct task *t, struct task_answer *a)
 	task_ready(a);
 }
 
-/* Its place on the bus, and which GPU of the job's it is. */
-static void identify(struct gpu *g, const struct task *t, struct gpu_identity *ret)
+/* Its place on the bus, and which GPU of the job's it is. An enum nvml_return: what one that is
+ * lost says. */
+static int identify(struct gpu *g, const struct task *t, struct gpu_identity *ret)
 {
 	const struct gpu_listed listed = { &g->nvml, !t->mixed, g->device, t->number, t->count,
 		ret->uuid };
 	struct nvml_pci pci;
+	int rc = NVML_OK;
 
 	task_step(g->answer, "nvmlDeviceGetUUID");
 	if (g->nvml.uuid)
-		(void)g->nvml.uuid(g->device, ret->uuid, sizeof ret->uuid);
+		rc = g->nvml.uuid(g->device, ret->uuid, sizeof ret->uuid);
+	if (nvml_is_bad(rc))
+		return rc;
 	task_step(g->answer, "nvmlDeviceGetName");
 	if (g->nvml.name && g->nvml.name(g->device, ret->name, sizeof ret->name) == NVML_OK)
 		memcpy(g->name, ret->name, sizeof g->name);
@@ -165,7 +168,26 @@ static void identify(struct gpu *g, const struct task *t, struct gpu_identity *r
 		ret->placed = true;
 	}
 	ret->shown = gpu_shown(g->in->visible, &listed, &g->part);
-	ret->lost = false;
+	return NVML_OK;
+}
+
+/* Whether other GPUs, which answer, are all that the job uses. */
+static bool is_anothers(const struct gpu *g, const struct task *t)
+{
+	unsigned shown = 0;
+
+	for (unsigned i = 0; i < t->count && g->visible > 0; i++) {
+		char uuid[NVML_UUID_SIZE] = "";
+		struct gpu_listed other = { &g->nvml, !t->mixed, NULL, i, t->count, uuid };
+		bool part;
+
+		if (i == t->number || g->nvml.device(i, &other.device) != NVML_OK)
+			continue;
+		if (g->nvml.uuid)
+			(void)g->nvml.uuid(other.device, uuid, sizeof uuid);
+		shown += gpu_shown(g->in->visible, &other, &part);
+	}
+	return g->in->visible && shown == g->visible;
 }
 
 static void ask_gpu(const struct task *t, struct task_answer *a)
@@ -177,7 +199,6 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 
 	memcpy(g.subject, t->subject, sizeof g.subject);
 	g.visible = devices_visible(g.in->visible, t->count);
-	id->lost = true;
 	id->shown = gpu_shown(g.in->visible,
 		&(struct gpu_listed){ NULL, !t->mixed, NULL, t->number, t->count, id->uuid },
 		&g.part);
@@ -188,14 +209,17 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 	}
 	task_step(a, "nvmlDeviceGetHandleByIndex");
 	rc = g.nvml.device((unsigned)t->number, &g.device);
+	if (rc == NVML_OK)
+		rc = identify(&g, t, id);
 	if (rc != NVML_OK) {
 		bool hidden = rc == NVML_NO_PERMISSION; /* by the container's cgroup */
 
+		if (is_anothers(&g, t))
+			return;
 		findings_add(&a->findings, hidden ? HEALTH_UNKNOWN : HEALTH_BAD, gpu_driver,
 			t->subject, "%s: %s", a->step, nvml_words(rc));
 		return;
 	}
-	identify(&g, t, id);
 	if (id->shown > 0)
 		gpu_facts(&g);
 	task_step(a, "nvmlShutdown");
@@ -288,7 +312,8 @@ static void add_models(const struct tasks *all, struct findings *ret)
 			other ? ", and others beside" : "");
 }
 
-/* Where GPUs are of several models, CUDA's numbers are not NVML's. */
+/* Where GPUs are of several models, CUDA's numbers are not NVML's; and a name may be no GPU's that
+ * NVML can place. */
 static void add_unsure_models(
 	const struct quick_input *in, const struct tasks *all, struct findings *ret)
 {
@@ -302,12 +327,17 @@ static void add_unsure_models(
 			there++;
 			shown += id->shown;
 		}
-	if (there > 0 && shown == 0 && devices_visible(in->visible, there) > 0)
+	if (there == 0 || shown > 0 || devices_visible(in->visible, there) == 0)
+		return;
+	if (((const struct driver *)driver_task(all)->answer->more)->mixed)
 		findings_add(ret, HEALTH_UNKNOWN, "gpu_model", "",
 			"GPUs of several models, which CUDA numbers by speed: " CUDA_DEVICES
 			"=%s does not show which are meant; give UUIDs, or " CUDA_ORDER
 			"=PCI_BUS_ID",
 			in->visible);
+	else
+		findings_add(ret, HEALTH_UNKNOWN, "gpu_model", "",
+			CUDA_DEVICES "=%s names no GPU that NVML shows here", in->visible);
 }
 
 static void check_uuids(const struct quick_input *in, const struct tasks *all, struct findings *ret)

@@ -173,6 +173,17 @@ static int count_links(struct gpu *g, const char *check, struct links *ret)
 	return 0;
 }
 
+/* A100's links are off then; those of later GPUs are not used (NVIDIA's guide of Fabric Manager).
+ */
+static bool is_divided(struct gpu *g)
+{
+	unsigned mode = 0, pending;
+
+	task_step(g->answer, "nvmlDeviceGetMigMode");
+	return g->nvml.mig_mode && g->nvml.mig_mode(g->device, &mode, &pending) == NVML_OK &&
+		mode == NVML_ENABLED;
+}
+
 /* Where nobody says how many, a model's own number counts on a node of several GPUs: one that a
  * cloud sells singly has its links off. Of any other, some that are down beside some that are up
  * are bad. */
@@ -190,7 +201,10 @@ static void look_nvlink(struct gpu *g, const char *check)
 		want = gpu_model_nvlinks(g->name);
 	else
 		want = l.up > 0 ? l.there : 0;
-	if (l.up < want)
+	if (l.up < want && !given->text && is_divided(g))
+		SAY(g, HEALTH_UNKNOWN, check,
+			"MIG divides this GPU, which then has no use for links");
+	else if (l.up < want)
 		SAY(g, HEALTH_BAD, check, "%u of %u links are up%s%s", l.up, want,
 			*l.down ? "; down: " : "", l.down);
 	else if (l.up == 0)

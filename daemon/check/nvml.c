@@ -31,6 +31,7 @@ static const struct dlib_symbol optional[] = {
 	{ "nvmlDeviceGetRemappedRows", AT(remapped_rows) },
 	{ "nvmlDeviceGetRetiredPagesPendingStatus", AT(retired_pending) },
 	{ "nvmlDeviceGetNvLinkState", AT(nvlink_state) },
+	{ "nvmlDeviceGetMigMode", AT(mig_mode) },
 	{ "nvmlDeviceGetGpuFabricInfoV", AT(fabric) },
 	{ "nvmlDeviceGetCurrPcieLinkWidth", AT(pcie_width) },
 	{ "nvmlDeviceGetMaxPcieLinkWidth", AT(pcie_width_max) },

@@ -174,6 +174,7 @@ struct nvml_api {
 		unsigned *pending, unsigned *failed);
 	int (*retired_pending)(void *device, int *ret);
 	int (*nvlink_state)(void *device, unsigned link, int *ret);
+	int (*mig_mode)(void *device, unsigned *ret, unsigned *pending);
 	int (*fabric)(void *device, struct nvml_fabric *ret);
 	int (*pcie_width)(void *device, unsigned *ret);
 	int (*pcie_width_max)(void *device, unsigned *ret);

@@ -233,6 +233,8 @@ UNKNOWN = [
      'this GPU, or the virtual machine, does not tell'),
     ('width@2=8 busy@2=0', 'gpu_pcie',
      'x8 of x16, which an idle GPU may fall to: pcie-width sets the least'),
+    ('divided@2=1 down@2=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17', 'nvlink',
+     'MIG divides this GPU, which then has no use for links'),
     ('nvmlDeviceGetHandleByIndex@2=4', 'gpu_driver',
      'nvmlDeviceGetHandleByIndex: no permission'),
     ('crash@2=nvmlDeviceGetNvLinkState', 'gpu_driver',
@@ -408,6 +410,22 @@ def test_only_what_cuda_would_show_is_looked_at(check):
     assert {subject for check, subject in found.at if check == 'gpu_ecc'} == {'GPU 0', 'GPU 3'}
     found = check(env=faked(faults, CUDA_VISIBLE_DEVICES='GPU-00000001'))
     assert found.bad().keys() == {('gpu_ecc', 'GPU 1')}
+
+
+@pytest.mark.parametrize('call', ['nvmlDeviceGetHandleByIndex', 'nvmlDeviceGetUUID'])
+@pytest.mark.parametrize('list, is_bad', [
+    ('0,3', False), ('0,2', True), ('GPU-00000000,GPU-00000003', False), ('GPU-00000000,GPU-00000002', True),
+    ('MIG-aaaa', False), ('MIG-bbbb', True), ('', False)])
+def test_a_gpu_that_is_lost_counts_where_the_job_uses_it(check, call, list, is_bad):
+    """It tells no UUID any more: it is another job's where others are all that are named."""
+    found = check(env=faked(f'{call}@2=15 mig@1=MIG-aaaa', CUDA_VISIBLE_DEVICES=list))
+    assert found.bad() == ({('gpu_driver', 'GPU 2'): f'{call}: the GPU has fallen off the bus'} if is_bad else {})
+    assert is_bad or ('gpu_driver', 'GPU 2') not in found.at
+
+
+def test_a_gpu_that_is_not_here(check):
+    found = check(env=faked(CUDA_VISIBLE_DEVICES='GPU-0000abcd'))
+    assert found.of('gpu_model') == ('unknown', 'CUDA_VISIBLE_DEVICES=GPU-0000abcd names no GPU that NVML shows here')
 
 
 def test_numbers_of_gpus_of_several_models(check):

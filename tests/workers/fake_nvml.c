@@ -9,7 +9,7 @@
  *   slow=FUNCTION                  which takes a second
  *   FUNCTION=ERROR                 what it returns
  *   name uuid version recovery ecc pending failed retired down width used power busy throttled
- *   fabric status health xid tensor mig numa
+ *   fabric status health xid tensor mig numa divided
  * as the functions below read them, which leave the caller's memory alone when they fail; used,
  * power, busy and tensor may be /PATH, a file with the number; without tensor=PERCENT a GPU counts
  * no work of its tensor units. Once all Xids are told, and somebody waits for more, that is written
@@ -45,6 +45,7 @@ int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncor
 	unsigned *pending, unsigned *failed);
 int nvmlDeviceGetRetiredPagesPendingStatus(void *device, int *ret);
 int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *ret);
+int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending);
 int nvmlDeviceGetGpuFabricInfoV(void *device, struct nvml_fabric *ret);
 int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *ret);
 int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret);
@@ -394,6 +395,17 @@ int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *ret)
 			*ret = 0;
 		down = end + (*end == ',');
 	}
+	return NVML_OK;
+}
+
+/* divided@2=1: by MIG. */
+int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending)
+{
+	int rc = begin("nvmlDeviceGetMigMode", device);
+
+	if (rc != NVML_OK)
+		return rc;
+	*current = *pending = number("divided", device, 0);
 	return NVML_OK;
 }
 
