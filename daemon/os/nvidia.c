@@ -34,6 +34,7 @@ static unsigned long pci_number(int device_fd, const char *name)
 	return fd >= 0 && read(fd, text, sizeof text - 1) > 0 ? strtoul(text, NULL, 16) : 0;
 }
 
+/* A virtual function is a part of its GPU, for a virtual machine. */
 static void look_at_device(int bus_fd, const char *name, struct nvidia_seen *ret)
 {
 	autoclose fd = openat(bus_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -41,7 +42,8 @@ static void look_at_device(int bus_fd, const char *name, struct nvidia_seen *ret
 	ssize_t len;
 
 	if (fd < 0 || pci_number(fd, "vendor") != VENDOR_NVIDIA ||
-		pci_number(fd, "class") >> 16 != CLASS_DISPLAY)
+		pci_number(fd, "class") >> 16 != CLASS_DISPLAY ||
+		faccessat(fd, "physfn", F_OK, 0) == 0)
 		return;
 	ret->present++;
 	len = readlinkat(fd, "driver", driver, sizeof driver - 1);

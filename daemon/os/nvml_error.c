@@ -12,6 +12,8 @@ const char *nvml_words(int error)
 	} known[] = {
 		{ NVML_NOT_SUPPORTED, "not supported" },
 		{ NVML_NO_PERMISSION, "no permission" },
+		{ NVML_INSUFFICIENT_SIZE, "more than there is room for" },
+		{ NVML_INSUFFICIENT_POWER, "the GPU's power cables are not attached properly" },
 		{ NVML_DRIVER_NOT_LOADED, "the driver is not loaded" },
 		{ NVML_TIMEOUT, "the driver's own time-out" },
 		{ NVML_IRQ_ISSUE, "the GPU's interrupts don't arrive" },
@@ -38,6 +40,7 @@ bool nvml_is_absent(int error)
 
 bool nvml_is_bad(int error)
 {
-	return error == NVML_IRQ_ISSUE || error == NVML_GPU_IS_LOST ||
-		error == NVML_RESET_REQUIRED || error == NVML_LIB_RM_VERSION_MISMATCH;
+	return error == NVML_INSUFFICIENT_POWER || error == NVML_IRQ_ISSUE ||
+		error == NVML_GPU_IS_LOST || error == NVML_RESET_REQUIRED ||
+		error == NVML_LIB_RM_VERSION_MISMATCH;
 }

@@ -25,7 +25,7 @@
 
 static const struct look_row {
 	const char *says;
-	const char *files[12]; /* "path=text", "path>what the link points at" */
+	const char *files[14]; /* "path=text", "path>what the link points at" */
 	bool driver, nodes;
 	unsigned present, bound, idle, usable;
 } looks[] = {
@@ -55,6 +55,11 @@ static const struct look_row {
 	{ "a GPU that a virtual machine uses",
 		{ LINUX, NODE("nvidia0"), GPU(A), A HAS("vfio-pci") }, .nodes = true,
 		.present = 1 },
+	{ "the virtual functions of a GPU are none of their own",
+		{ LINUX, DRIVER, NODE("nvidia0"), GPU(A), A HAS("nvidia"), GPU(B),
+			B "physfn/vendor=0x10de", GPU(C), C "physfn/vendor=0x10de",
+			C HAS("nvidia") },
+		true, true, 1, 1, 0, 1 },
 	{ "the sound of a GPU, a bridge of NVIDIA's, another maker's GPU",
 		{ LINUX, NODE("nvidia0"), A "vendor=0x10de", A "class=0x040300", B "vendor=0x10de",
 			B "class=0x068000", B HAS("nvidia"), C "vendor=0x1002", C "class=0x030000",
@@ -96,7 +101,7 @@ static void test_look(void **state)
 	unsigned usable;
 
 	assert_non_null(mkdtemp(root));
-	for (size_t i = 0; i < 12 && row->files[i]; i++)
+	for (size_t i = 0; i < 14 && row->files[i]; i++)
 		make_file(root, row->files[i]);
 	nvidia_look(root, &seen);
 	usable = nvidia_usable(root, &seen);
@@ -149,6 +154,8 @@ static void test_words(void **state)
 	assert_true(nvml_is_absent(NVML_GPU_NOT_FOUND));
 	assert_false(nvml_is_absent(NVML_GPU_IS_LOST));
 	assert_true(nvml_is_bad(NVML_GPU_IS_LOST));
+	assert_true(nvml_is_bad(NVML_INSUFFICIENT_POWER));
+	assert_non_null(strstr(nvml_words(NVML_INSUFFICIENT_POWER), "power cables"));
 	assert_false(nvml_is_bad(NVML_NO_PERMISSION));
 }
 
