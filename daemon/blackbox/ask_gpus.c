@@ -14,7 +14,7 @@
 #include "daemon/os/nvidia.h"
 #include "daemon/os/procfs.h"
 
-enum { GPUS_MAX = 64, PROCESSES_MAX = 64, MW = 1000 };
+enum { GPUS_MAX = 64, MW = 1000 };
 
 /* One GPU. */
 struct gpu_asked {
@@ -94,24 +94,20 @@ static const struct source_worker *worker_of(const struct source_input *in, unsi
 
 static void ask_processes(struct gpu_asked *g)
 {
-	struct nvml_process all[PROCESSES_MAX];
-	unsigned count = PROCESSES_MAX;
-	int rc;
+	static struct nvml_process all[NVML_PROCESSES_MAX]; /* large; one thread */
+	unsigned count = NVML_PROCESSES_MAX;
 
 	at(g, "nvmlDeviceGetComputeRunningProcesses");
-	if (!g->nvml->processes)
+	if (!g->nvml->processes || !is_told(g, g->nvml->processes(g->device, &count, all)))
 		return;
-	rc = g->nvml->processes(g->device, &count, all);
-	if (rc == NVML_INSUFFICIENT_SIZE)
-		count = PROCESSES_MAX;
-	else if (!is_told(g, rc))
-		return;
-	for (unsigned i = 0; i < count && i < PROCESSES_MAX; i++) {
+	for (unsigned i = 0; i < count && i < NVML_PROCESSES_MAX; i++) {
 		const struct source_worker *w = worker_of(g->in, all[i].pid);
 		char command[16];
 
 		process_command((pid_t)all[i].pid, command);
-		text_printf(g->file, "  pid %u: %llu MiB, ", all[i].pid, all[i].used_bytes >> 20);
+		text_printf(g->file, "  pid %u: ", all[i].pid);
+		if (all[i].used_bytes != NVML_NOT_TOLD)
+			text_printf(g->file, "%llu MiB, ", all[i].used_bytes >> 20);
 		if (w)
 			text_printf(g->file, "rank %u", w->rank);
 		else

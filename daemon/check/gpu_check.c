@@ -222,8 +222,6 @@ static void ask_gpu(const struct task *t, struct task_answer *a)
 	}
 	if (id->shown > 0)
 		gpu_facts(&g);
-	task_step(a, "nvmlShutdown");
-	(void)g.nvml.shutdown();
 }
 
 /* --- in the parent --- */

@@ -13,8 +13,6 @@
 #include "daemon/check/task.h"
 #include "daemon/os/procfs.h"
 
-enum { PROCESSES_MAX = 128 };
-
 #define SAY(g, health, check, ...) \
 	findings_add(&(g)->answer->findings, health, check, (g)->subject, __VA_ARGS__)
 
@@ -327,8 +325,8 @@ static bool is_server(const char *command)
 
 unsigned gpu_processes(struct gpu *g, unsigned *ret_pid, char ret_command[16])
 {
-	struct nvml_process found[PROCESSES_MAX];
-	unsigned n = PROCESSES_MAX, count = 0;
+	static struct nvml_process found[NVML_PROCESSES_MAX]; /* large; one thread */
+	unsigned n = NVML_PROCESSES_MAX, count = 0;
 	char command[16];
 
 	if (!g->nvml.processes)
@@ -336,7 +334,7 @@ unsigned gpu_processes(struct gpu *g, unsigned *ret_pid, char ret_command[16])
 	task_step(g->answer, "nvmlDeviceGetComputeRunningProcesses");
 	if (g->nvml.processes(g->device, &n, found) != NVML_OK)
 		return 0;
-	for (unsigned i = 0; i < n && i < PROCESSES_MAX; i++) {
+	for (unsigned i = 0; i < n && i < NVML_PROCESSES_MAX; i++) {
 		process_command((pid_t)found[i].pid, command);
 		if (is_server(command))
 			continue;

@@ -15,7 +15,6 @@ static const struct dlib_symbol symbols[] = {
 	{ "nvmlInit_v2", AT(init) },
 	{ "nvmlDeviceGetCount_v2", AT(device_count) },
 	{ "nvmlDeviceGetHandleByIndex_v2", AT(device) },
-	{ "nvmlShutdown", AT(shutdown) },
 	{ NULL, 0, NULL },
 };
 

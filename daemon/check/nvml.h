@@ -17,6 +17,7 @@ enum {
 	NVML_NAME_SIZE = 96,              /* NVML_DEVICE_NAME_V2_BUFFER_SIZE */
 	NVML_UUID_SIZE = 96,              /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
 	NVML_VERSION_SIZE = 80,           /* NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE */
+	NVML_PROCESSES_MAX = 1024,        /* of one GPU: each takes some 100 MB of it */
 	NVML_LINKS_MAX = 36,              /* NVML_NVLINK_MAX_LINKS */
 	NVML_UNCORRECTED = 1,             /* NVML_MEMORY_ERROR_TYPE_UNCORRECTED */
 	NVML_VOLATILE = 0,                /* NVML_VOLATILE_ECC: since the driver was loaded */
@@ -108,10 +109,12 @@ struct nvml_memory_v2 {
 };
 #define NVML_MEMORY_VERSION ((unsigned)sizeof(struct nvml_memory_v2) | 2u << 24)
 
+#define NVML_NOT_TOLD ~0ull /* NVML_VALUE_NOT_AVAILABLE */
+
 /* nvmlProcessInfo_t */
 struct nvml_process {
 	unsigned pid;
-	unsigned long long used_bytes;
+	unsigned long long used_bytes; /* or NVML_NOT_TOLD */
 	unsigned gpu_instance, compute_instance;
 };
 
@@ -160,7 +163,6 @@ struct nvml_api {
 	int (*init)(void);
 	int (*device_count)(unsigned *);
 	int (*device)(unsigned index, void **ret);
-	int (*shutdown)(void);
 	/* NULL: the library is older than they are */
 	int (*driver_version)(char *ret, unsigned size);
 	int (*name)(void *device, char *ret, unsigned size);

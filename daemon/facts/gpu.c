@@ -1,7 +1,6 @@
 /* gpu.c - see gpu.h */
 #include "daemon/facts/gpu.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +24,6 @@ struct pci_info {
 struct nvml {
 	int (*init)(void);
 	int (*device_count)(unsigned *);
-	int (*shutdown)(void);
 };
 
 struct nvml_ids {
@@ -38,7 +36,6 @@ struct nvml_ids {
 static const struct dlib_symbol symbols[] = {
 	{ "nvmlInit_v2", offsetof(struct nvml, init), NULL },
 	{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, device_count), NULL },
-	{ "nvmlShutdown", offsetof(struct nvml, shutdown), NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -95,13 +92,11 @@ static void ask_id(const struct nvml_ids *nvml, unsigned index, struct gpu_id *r
 static int ask_ids(unsigned count, struct gpu_id *ret, struct failure *why)
 {
 	struct nvml_ids nvml;
-	void *handle;
-	int rc = dlib_open(&id_library, NULL, &nvml, &handle, why);
+	void *unused;
+	int rc = dlib_open(&id_library, NULL, &nvml, &unused, why);
 
 	for (unsigned i = 0; rc == 0 && i < count && i < GPUS_MAX; i++)
 		ask_id(&nvml, i, &ret[i]);
-	if (rc == 0)
-		(void)dlclose(handle);
 	return rc;
 }
 
@@ -112,28 +107,25 @@ static bool nvml_call_succeeds(int rc, const char *function, struct failure *why
 		failure_set(why, -EIO, "NVML: %s: %s", function, nvml_words(rc)) == 0;
 }
 
-/* ids: room for GPUS_MAX; NULL: only the number is wanted. */
+/* ids: room for GPUS_MAX; NULL: only the number is wanted. The library is not told that this is the
+ * end, which may hang: the child's own end does it. */
 static void ask(struct told *told, struct gpu_id *ids, struct failure *why)
 {
 	struct nvml nvml;
-	void *handle;
+	void *unused;
 	int rc;
 
 	nvidia_make_no_nodes();
-	rc = dlib_open(&nvml_library, NULL, &nvml, &handle, why);
+	rc = dlib_open(&nvml_library, NULL, &nvml, &unused, why);
 	told->silent = rc == -ELIBACC;
 	if (rc < 0)
 		return;
 	told->loaded = true;
 	rc = nvml.init();
 	told->silent = nvml_is_absent(rc);
-	if (nvml_call_succeeds(rc, "nvmlInit", why)) {
-		told->known = nvml_call_succeeds(
-				      nvml.device_count(&told->count), "nvmlDeviceGetCount", why) &&
-			(!ids || ask_ids(told->count, ids, why) == 0);
-		(void)nvml.shutdown();
-	}
-	(void)dlclose(handle);
+	told->known = nvml_call_succeeds(rc, "nvmlInit", why) &&
+		nvml_call_succeeds(nvml.device_count(&told->count), "nvmlDeviceGetCount", why) &&
+		(!ids || ask_ids(told->count, ids, why) == 0);
 }
 
 static void ask_for_all(const void *how, void *answer)

@@ -1,7 +1,6 @@
 /* gpu_memory.c - see gpu_memory.h */
 #include "daemon/facts/gpu_memory.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 
@@ -28,7 +27,6 @@ struct nvml_use {
 	int (*device_count)(unsigned *);
 	int (*device)(unsigned index, void **ret);
 	int (*processes)(void *device, unsigned *count, struct process_info *ret);
-	int (*shutdown)(void);
 };
 
 static const struct dlib_symbol symbols[] = {
@@ -36,7 +34,6 @@ static const struct dlib_symbol symbols[] = {
 	{ "nvmlDeviceGetCount_v2", offsetof(struct nvml_use, device_count), NULL },
 	{ "nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml_use, device), NULL },
 	{ "nvmlDeviceGetComputeRunningProcesses_v3", offsetof(struct nvml_use, processes), NULL },
-	{ "nvmlShutdown", offsetof(struct nvml_use, shutdown), NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -99,12 +96,12 @@ int gpu_memory_read(struct gpu_use *ret, size_t room, size_t *ret_count, struct 
 {
 	struct failure denied = { 0 };
 	struct nvml_use nvml;
-	void *handle;
+	void *unused;
 	int rc;
 
 	*ret_count = 0;
 	nvidia_make_no_nodes();
-	rc = dlib_open(&library, NULL, &nvml, &handle, why);
+	rc = dlib_open(&library, NULL, &nvml, &unused, why);
 	if (rc < 0)
 		return rc;
 	rc = nvml.init();
@@ -114,8 +111,6 @@ int gpu_memory_read(struct gpu_use *ret, size_t room, size_t *ret_count, struct 
 		rc = read_devices(&nvml, ret, room, ret_count, &denied);
 		if (rc < 0)
 			(void)failure_copy(why, &denied);
-		(void)nvml.shutdown();
 	}
-	(void)dlclose(handle);
 	return rc;
 }

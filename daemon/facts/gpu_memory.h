@@ -14,10 +14,10 @@ struct gpu_use {
 	uint64_t bytes;
 };
 
-/* Asks NVML, loaded for this call only, for up to `room` of them. A driver may hang: who calls it
- * does so in a process that may be left behind (os/helper.h). -ELIBACC: there is no NVML, or no
- * driver or GPU for it; -ELIBBAD: an NVML of a driver before 510; -EIO: it fails, or no GPU
- * answers. */
+/* Asks NVML for up to `room` of them. A driver may hang: who calls it does so in a process that may
+ * be left behind (os/helper.h), and ends afterwards, with which NVML ends. -ELIBACC: there is no
+ * NVML, or no driver or GPU for it; -ELIBBAD: an NVML of a driver before 510; -EIO: it fails, or no
+ * GPU answers. */
 int gpu_memory_read(struct gpu_use *ret, size_t room, size_t *ret_count, struct failure *why);
 
 #endif

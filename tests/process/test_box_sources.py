@@ -115,6 +115,15 @@ def test_gpus(fail):
     assert told.count('NVIDIA H100') == 2 and 'SM clock: 1980 MHz' in told
 
 
+def test_the_processes_of_a_gpu(fail):
+    """However many there are; NVML doesn't always tell how much one holds, and gives a list that fits or none."""
+    use = ','.join(f'{pid}:{2 << 20}' for pid in range(4194000, 4194099))
+    told = fail(env={**NVML, 'FAKE_GPU_USE': f'{use},4194099:{(1 << 64) - 1}'}).text('gpus.txt')
+    processes = [line for line in told.splitlines() if line.startswith('  pid ')]
+    assert processes == [*(f'  pid {pid}: 2 MiB, not seen here' for pid in range(4194000, 4194099)),
+                         '  pid 4194099: not seen here']
+
+
 @needs_mounts
 def test_gpus_whose_driver_is_not_reached(fail):
     """They have device files here; where none has, nothing is said."""
@@ -147,9 +156,11 @@ def test_a_driver_that_hangs(fail, fault, gpu, told):
     assert kept.of('memory') and kept.of('threads', 'rank 0')[0][0] == 'good'
 
 
-def test_a_gpu_that_is_lost(fail):
-    kept = fail(env={**NVML, 'FAKE_NVML': 'nvmlDeviceGetHandleByIndex@0=15'})
-    assert kept.of('nvml', 'GPU 0') == [('bad', 'the GPU has fallen off the bus')]
+@pytest.mark.parametrize('error, words', [
+    (8, 'the GPU\'s power cables are not attached properly'), (15, 'the GPU has fallen off the bus')])
+def test_a_gpu_that_is_lost(fail, error, words):
+    kept = fail(env={**NVML, 'FAKE_NVML': f'nvmlDeviceGetHandleByIndex@0={error}'})
+    assert kept.of('nvml', 'GPU 0') == [('bad', words)]
     assert kept.of('nvml', 'GPU 1')[0][0] == 'good'
 
 

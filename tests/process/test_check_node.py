@@ -212,6 +212,12 @@ def test_one_of_another_pid_namespace_has_no_name(check):
     assert found.bad() == {('gpu_use', 'GPU 0'): 'process 4194000 and others use it already'}
 
 
+def test_many_processes(check):
+    use = ','.join(f'{pid}:5' for pid in range(4194000, 4194200))
+    assert check(env=faked('numa=4', FAKE_GPU_USE=use)).bad() == {
+        ('gpu_use', 'GPU 0'): 'process 4194000 and others use it already'}
+
+
 @pytest.mark.parametrize('numa', ['numa@2=4', 'name@2=NVIDIA_GH200_480GB'])
 def test_memory_of_a_gpu_that_is_a_numa_node(check, numa):
     """It is the operating system's; a process shows that it is held."""
@@ -304,6 +310,11 @@ def test_one_gpu_that_hangs_keeps_no_other_from_being_looked_at(check):
             'unknown', 'it was not asked, as this GPU could not be looked at to the end')
     assert all(found.of(name, 'GPU 1')[0] == 'good' for name in OF_A_GPU)
     assert found.of('gpu_model') == ('good', '4 x NVIDIA H100 80GB HBM3')
+
+
+def test_an_nvml_that_does_not_end(check):
+    found = check(env=faked('hang=nvmlShutdown'))
+    assert found.bad() == {} and ('gpu_driver', 'GPU 0') not in found.at
 
 
 @pytest.mark.long

@@ -16,7 +16,8 @@ def fake(gpus, visible=None):
 
 
 @pytest.mark.parametrize('env, count', [
-    (fake(8), '8'), (fake(8, '0,2,5'), '3'), (fake(2, 'GPU-a,GPU-b'), '2')])
+    (fake(8), '8'), (fake(8, '0,2,5'), '3'), (fake(2, 'GPU-a,GPU-b'), '2'),
+    ({**fake(8), 'FAKE_NVML': 'hang=nvmlShutdown'}, '8')])
 @pytest.mark.parametrize('word', ['gpu', 'auto'])
 def test_gpus_are_counted_as_cuda_shows_them(dry, word, env, count):
     plan = dry([f'--nproc_per_node={word}'], env)

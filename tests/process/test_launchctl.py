@@ -536,6 +536,7 @@ class TestGpuMemory:
         said = see('hang')
         assert 'GPU MEMORY' not in said and 'GPU memory is not known: NVML did not finish within 5 s' in said
         assert 'GPU memory is not known: NVML: GPU 0 does not report who uses it' in see('fail')
+        assert 'GPU MEMORY' in see('', faults='hang=nvmlShutdown')
         assert 'GPU memory is not known: NVML: nvmlInit: the driver that is loaded' in see('', faults='nvmlInit=18')
         for gpus in 0, -1:
             assert 'GPU' not in see('', gpus=gpus)

@@ -662,12 +662,18 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
 			(void)pause();
 	if (at && strcmp(at, "fail") == 0)
 		return NVML_UNKNOWN_ERROR;
-	for (; device == devices && at && *at && n < *count; n++) {
-		ret[n] = (struct nvml_process){ .pid = (unsigned)strtoul(at, &at, 10) };
-		ret[n].used_bytes = strtoull(at + 1, &at, 10);
-		at += *at == ',';
+	for (char *c = device == devices ? at : NULL; c && *c; c++) /* "pid:bytes" */
+		n += *c == ':';
+	if (n > *count) {
+		*count = n;
+		return NVML_INSUFFICIENT_SIZE; /* and the list is left alone */
 	}
 	*count = n;
+	for (unsigned i = 0; i < n; i++) {
+		ret[i] = (struct nvml_process){ .pid = (unsigned)strtoul(at, &at, 10) };
+		ret[i].used_bytes = strtoull(at + 1, &at, 10);
+		at += *at == ',';
+	}
 	return NVML_OK;
 }
 

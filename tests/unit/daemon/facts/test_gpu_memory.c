@@ -23,7 +23,6 @@ static struct nvml_played {
 	unsigned present, refuses; /* refuses: a bit for each GPU, whose `device` fails */
 	bool gpus_here;            /* by the kernel */
 	struct info used[2];       /* each GPU's; of pid 0 there is none */
-	unsigned shutdowns, closes;
 } nvml;
 
 static int play_init(void)
@@ -62,24 +61,16 @@ static int play_processes(void *device, unsigned *count, struct info *ret)
 	return nvml.processes;
 }
 
-static int play_shutdown(void)
-{
-	nvml.shutdowns++;
-	return BROKEN; /* which nobody minds */
-}
-
 /* In the order of the library's table. */
 struct functions {
 	int (*init)(void);
 	int (*device_count)(unsigned *);
 	int (*device)(unsigned index, void **ret);
 	int (*processes)(void *device, unsigned *count, struct info *ret);
-	int (*shutdown)(void);
 };
 
 int __wrap_dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why);
-int __wrap_dlclose(void *library);
 bool __wrap_nvidia_gpus_here(void);
 
 bool __wrap_nvidia_gpus_here(void)
@@ -90,11 +81,9 @@ bool __wrap_nvidia_gpus_here(void)
 int __wrap_dlib_open(
 	const struct dlib *d, const char *file, void *ret, void **ret_library, struct failure *why)
 {
-	const struct functions all = { play_init, play_count, play_device, play_processes,
-		play_shutdown };
+	const struct functions all = { play_init, play_count, play_device, play_processes };
 	static const char *const names[] = { "nvmlInit_v2", "nvmlDeviceGetCount_v2",
-		"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetComputeRunningProcesses_v3",
-		"nvmlShutdown" };
+		"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetComputeRunningProcesses_v3" };
 
 	assert_null(file);
 	if (nvml.opens < 0)
@@ -105,13 +94,6 @@ int __wrap_dlib_open(
 	}
 	memcpy(ret, &all, sizeof all);
 	*ret_library = &nvml;
-	return 0;
-}
-
-int __wrap_dlclose(void *library)
-{
-	assert_ptr_equal(library, &nvml);
-	nvml.closes++;
 	return 0;
 }
 
@@ -166,7 +148,6 @@ static const struct use_row {
 static void test_use(void **state)
 {
 	const struct use_row *row = *state;
-	bool opened = row->played.opens == 0, begun = opened && row->played.init == 0;
 	struct gpu_use uses[ROOM] = { { .pid = 99 } };
 	struct failure why = { 0 };
 	size_t count = 77;
@@ -181,8 +162,6 @@ static void test_use(void **state)
 			assert_int_equal(uses[1].pid, row->played.used[1].pid ? 8 : 7);
 		}
 	}
-	assert_int_equal(nvml.shutdowns, begun);
-	assert_int_equal(nvml.closes, opened);
 }
 
 TESTS(gpu_memory)
