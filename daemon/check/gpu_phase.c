@@ -217,7 +217,8 @@ static bool are_of_one_model(const struct gpus *gpus)
 	return true;
 }
 
-/* The name of the first GPU that CUDA shows; NULL: which that is isn't known. */
+/* The name of the first GPU that CUDA shows; NULL: which that is isn't known, or only a part of one
+ * is shown (MIG), which has no rates of its own. */
 static const char *model_of(
 	const struct gpus *gpus, const char *list, const char *order, struct arena *arena)
 {
@@ -225,13 +226,14 @@ static const char *model_of(
 	uint64_t number = 0;
 
 	if (first && num_parse(first, 0, gpus->count - 1, &number) < 0) {
-		for (unsigned i = 0; i < gpus->count; i++)
+		number = GPUS_MAX;
+		for (unsigned i = 0; i < gpus->count && i < GPUS_MAX; i++)
 			if (strncmp(gpus->at[i].uuid, first, strlen(first)) == 0)
 				number = i;
 	} else if (!are_of_one_model(gpus) && !devices_are_by_bus(order)) {
 		return NULL;
 	}
-	return gpus->at[number].name;
+	return number < GPUS_MAX ? gpus->at[number].name : NULL;
 }
 
 /* How many the workers see; 0: none, or NVML can't tell, for which why has a sentence. *ret_model:

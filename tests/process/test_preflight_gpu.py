@@ -77,6 +77,8 @@ def test_rates_are_demanded_by_model(start, env, place):
     assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='1,0').rc == 0
     assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='GPU-00000001,0').rc == 0
     assert least('A100', **mixed, CUDA_VISIBLE_DEVICES='0,1').rc == 122
+    for name in 'MIG-aaaa,MIG-bbbb', 'GPU-0000abcd,GPU-00000000':  # parts, and one that NVML doesn't know
+        assert least('A100', CUDA_VISIBLE_DEVICES=name).rc == 0
 
 
 def test_a_bad_link_ends_no_job(start, env):
