@@ -434,6 +434,13 @@ def test_a_gpu_that_is_lost_counts_where_the_job_uses_it(check, call, list, is_b
     assert is_bad or ('gpu_driver', 'GPU 2') not in found.at
 
 
+def test_more_gpus_than_there_is_room_for_what_they_tell(launch):
+    """What is bad keeps its place, and no GPU is said not to have been asked."""
+    result = launch(['--check-node'], faked('ecc@38=3', gpus=40))
+    assert result.rc == 3 and 'GPU 38           3 uncorrectable errors' in result.out
+    assert 'it was not asked' not in result.out and ' left out' in result.out.splitlines()[-1]
+
+
 def test_a_gpu_that_is_not_here(check):
     found = check(env=faked(CUDA_VISIBLE_DEVICES='GPU-0000abcd'))
     assert found.of('gpu_model') == ('unknown', 'CUDA_VISIBLE_DEVICES=GPU-0000abcd names no GPU that NVML shows here')
