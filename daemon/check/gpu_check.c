@@ -329,8 +329,9 @@ static void add_unsure_models(
 		return;
 	if (((const struct driver *)driver_task(all)->answer->more)->mixed)
 		findings_add(ret, HEALTH_UNKNOWN, "gpu_model", "",
-			"GPUs of several models, which CUDA numbers by speed: " CUDA_DEVICES
-			"=%s does not show which are meant; give UUIDs, or " CUDA_ORDER
+			"GPUs of several models, or some that may not be opened, which CUDA does not number as "
+			"NVML: " CUDA_DEVICES
+			"=%.40s does not show which are meant; give UUIDs, or " CUDA_ORDER
 			"=PCI_BUS_ID",
 			in->visible);
 	else

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/failure.h"
+#include "common/num.h"
+#include "common/words.h"
 #include "daemon/facts/devices.h"
 #include "daemon/os/dlib.h"
 #include "daemon/os/nvidia.h"
@@ -72,20 +74,34 @@ int nvml_load(struct nvml_api *ret, struct failure *why)
 	return dlib_open(&library, NULL, ret, &unused, why);
 }
 
+/* Whether a list has a number from this one on. */
+static bool has_number_from(const char *list, unsigned first)
+{
+	const char *entry;
+	uint64_t number;
+	size_t len;
+
+	while ((len = list_next(&list, &entry)) > 0)
+		if (num_parse_len(entry, len, first, UINT32_MAX, &number) == 0)
+			return true;
+	return false;
+}
+
 bool nvml_numbers_are_cudas(const struct nvml_api *n, const char *list)
 {
-	const char *order = getenv(CUDA_ORDER);
+	bool by_bus = devices_are_by_bus(getenv(CUDA_ORDER));
 	char first[NVML_NAME_SIZE] = "", name[NVML_NAME_SIZE];
 	unsigned count = 0;
 	void *device;
 
-	if (list)
-		list += strspn(list, " ");
-	if (!list || *list < '0' || *list > '9' || devices_are_by_bus(order) || !n->name ||
-		n->device_count(&count) != NVML_OK)
+	if (!list || !has_number_from(list, 0) || n->device_count(&count) != NVML_OK)
 		return true;
 	for (unsigned i = 0; i < count; i++) {
-		if (n->device(i, &device) != NVML_OK ||
+		int rc = n->device(i, &device);
+
+		if (rc == NVML_NO_PERMISSION && has_number_from(list, i))
+			return false;
+		if (by_bus || rc != NVML_OK || !n->name ||
 			n->name(device, name, sizeof name) != NVML_OK)
 			continue;
 		if (!*first)

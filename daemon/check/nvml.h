@@ -205,7 +205,8 @@ struct nvml_api {
 int nvml_load(struct nvml_api *ret, struct failure *why);
 
 /* Whether numbers in a CUDA_VISIBLE_DEVICES are NVML's: the GPUs are of one model, or this
- * process's environment asks for it. No GPU is asked for a list without numbers; NULL: all GPUs. */
+ * process's environment asks for it, and none before them may not be opened, as CUDA counts no such
+ * GPU, and NVML does. No GPU is asked for a list without numbers; NULL: all GPUs. */
 bool nvml_numbers_are_cudas(const struct nvml_api *n, const char *list);
 
 #endif

@@ -70,6 +70,7 @@ static void prepare_samples(const struct nvml_api *nvml, struct asked_gpu *gpu)
 
 static void begin(const struct helper *h, struct power_asking *a)
 {
+	const struct visible *v = &((const struct hang_gpus *)h->owner)->plan->visible;
 	struct failure why = { 0 };
 	int rc;
 
@@ -81,7 +82,8 @@ static void begin(const struct helper *h, struct power_asking *a)
 	if (rc != NVML_OK)
 		helper_fail(h, "%s", nvml_words(rc));
 	a->count = a->count < GPUS_MAX ? a->count : GPUS_MAX;
-	a->numbered = nvml_numbers_are_cudas(&a->nvml, "0");
+	a->numbered = nvml_numbers_are_cudas(
+		&a->nvml, v->known ? visible_all(v, &a->names) : "0,4294967295");
 	a->gpus = calloc(a->count + 1, sizeof *a->gpus);
 	if (!a->gpus)
 		helper_fail(h, "out of memory");

@@ -459,6 +459,18 @@ def test_numbers_of_gpus_of_several_models(check):
         assert check(env=faked(faults, **told)).bad().keys() == {('gpu_ecc', 'GPU 0')}
 
 
+@pytest.mark.parametrize('order', [{}, {'CUDA_DEVICE_ORDER': 'PCI_BUS_ID'}])
+def test_numbers_where_some_gpus_may_not_be_opened(check, order):
+    """NVML counts them, and CUDA doesn't: its 0 is NVML's 2."""
+    faults = 'nvmlDeviceGetHandleByIndex@0=4 nvmlDeviceGetHandleByIndex@1=4 ecc@2=3'
+    found = check(env=faked(faults, CUDA_VISIBLE_DEVICES='0', **order))
+    assert found.bad() == {} and 'does not show which' in found.of('gpu_model')[1]
+    assert check(env=faked(faults, CUDA_VISIBLE_DEVICES='GPU-00000002', **order)).bad().keys() == {('gpu_ecc', 'GPU 2')}
+    faults = 'nvmlDeviceGetHandleByIndex@2=4 nvmlDeviceGetHandleByIndex@3=4 ecc@1=3'
+    found = check(env=faked(faults, CUDA_VISIBLE_DEVICES='0,1', **order))
+    assert found.bad().keys() == {('gpu_ecc', 'GPU 1')} and ('gpu_driver', 'GPU 2') not in found.at
+
+
 def test_limits_by_model(check, place):
     place.write('job.ini', '[check]\necc-errors = 1\n\n[check H100]\necc-errors = 3\n'
                 'nvlinks = 16\npcie-width = 8\ngpu-memory = 4G\n\n[check H100 NVL]\nnvlinks = 18\n')
@@ -550,7 +562,8 @@ def test_xids_where_it_is_not_known_which_gpus_are_the_jobs(check, place):
     """CUDA's numbers among several models, MIG devices that NVML doesn't place: neither bad nor another job's."""
     wrap = with_log(place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:12:00): 119, pid=7, Timeout\n'))
     old = 'nvmlDeviceGetFieldValues=3 '
-    for faults, list in (('name@0=NVIDIA_T4', '0'), ('mig@2=MIG-aaaa nvmlDeviceGetHandleByUUID=15', 'MIG-aaaa')):
+    denied = 'nvmlDeviceGetHandleByIndex@0=4 nvmlDeviceGetHandleByIndex@1=4'
+    for faults, list in (('name@0=NVIDIA_T4', '0'), (denied, '0'), ('mig@2=MIG-aaaa nvmlDeviceGetHandleByUUID=15', 'MIG-aaaa')):
         found = check(env=faked(old + faults, CUDA_VISIBLE_DEVICES=list), wrap=wrap)
         assert found.bad() == {} and found.of('gpu_xid', 'PCI:0000:12:00') == (
             'unknown', 'Xid 119 in the kernel\'s log: whether the job uses this GPU isn\'t known')

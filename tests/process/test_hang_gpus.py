@@ -133,12 +133,18 @@ def test_gpus_of_which_too_little_is_known(job):
     assert not one.events('hang')
 
 
-def test_numbers_of_gpus_of_several_models(job):
-    """CUDA numbers them by speed: whose worker's GPU is idle isn't known."""
-    one = job('--on-hang=report', faults='name@1=NVIDIA_T4')
+@pytest.mark.parametrize('fault, first', [('name@1=NVIDIA_T4', 0), ('nvmlDeviceGetHandleByIndex@1=4', 2)])
+def test_numbers_that_are_not_nvmls(job, place, fault, first):
+    """CUDA numbers GPUs by speed, and counts none that may not be opened: whose worker's is idle isn't known."""
+    for gpu in 2, 3:
+        place.write(f'power.{gpu}', str(WORKS))
+        place.write(f'busy.{gpu}', '100')
+        fault += f' power@{gpu}={place.path}/power.{gpu} busy@{gpu}={place.path}/busy.{gpu}'
+    one = job('--on-hang=report', faults=fault,
+              env={'FAKE_GPUS': '4', 'CUDA_VISIBLE_DEVICES': f'{first},{first + 1}'})
     learned(one)
-    one.gpu(0, WAITS, 100)
-    one.gpu(1, WAITS, 0)
+    one.gpu(first, WAITS, 100)
+    one.gpu(first + 1, WAITS, 0)
     one.be_quiet()
     until(lambda: 'of hangs only those are noticed' in one.launcher.said(1), 'the note')
     assert one.end().rc == 0 and not one.events('hang')
