@@ -144,6 +144,12 @@ static void look_gpu(const struct gate *g, struct gpu *gpu, unsigned number, int
 		say_held(g, gpu, number, used, ret);
 }
 
+/* Before the job's first attempt: a driver may have been unloaded since. */
+static bool had_gpus(const struct gate *g)
+{
+	return g->in->xids && __atomic_load_n(&g->in->xids->levels, __ATOMIC_ACQUIRE) > 0;
+}
+
 static void look_gpus(const struct task *t, struct task_answer *a)
 {
 	const struct gate *g = t->owner;
@@ -157,7 +163,7 @@ static void look_gpus(const struct task *t, struct task_answer *a)
 		return;
 	task_step(a, "nvmlInit");
 	rc = gpu.nvml.init();
-	if (nvml_is_absent(rc) && !nvidia_gpus_here())
+	if (nvml_is_absent(rc) && !nvidia_gpus_here() && !had_gpus(g))
 		return;
 	if (rc == NVML_OK) {
 		task_step(a, "nvmlDeviceGetCount");

@@ -164,6 +164,21 @@ def test_a_gpu_that_fell_off_the_bus(job, list, is_bad):
         assert 'is bad: GPU 1: nvmlDeviceGetHandleByIndex: the GPU has fallen off the bus' in errors(result)[0]
 
 
+def test_a_driver_that_was_unloaded(job, place):
+    """The job had GPUs before: it is said, though no GPU is here any more."""
+    told = place.fifo('told')
+    place.write('init', '0')
+    one = job(1, '--max-restarts=1', '--preflight=quick', '--check-when=start', faults=f'nvmlInit={place.path}/init',
+              env={'FAKE_XIDS_TOLD': told.path})
+    told.expect('told', 1)
+    place.write('init', '9')
+    one.fail()
+    one.ready.expect('ready', 1)
+    one.fail()
+    [result] = one.end()
+    assert result.rc == 7 and 'gpu_held: nvmlInit: the driver is not loaded' in result.err
+
+
 def test_off(job):
     one = job(1, '--restart-gate=off', '--max-restarts=1')
     one.use(0, 70 * GB)

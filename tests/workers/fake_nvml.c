@@ -7,7 +7,7 @@
  *   hang=FUNCTION crash=FUNCTION   which never returns, or kills its process
  *   spin=FUNCTION                  which never returns, and uses its CPU
  *   slow=FUNCTION                  which takes a second
- *   FUNCTION=ERROR                 what it returns
+ *   FUNCTION=ERROR                 what it returns; /PATH, a file with the number
  *   name uuid version recovery ecc pending failed retired down width used power busy throttled
  *   fabric status health xid tensor mig numa divided
  * as the functions below read them, which leave the caller's memory alone when they fail; used,
@@ -135,6 +135,23 @@ static int is_told(const char *what, int gpu, const char *function)
 	return 0;
 }
 
+/* As the number is now, if a file has it. */
+static unsigned long long number_now(const char *value)
+{
+	unsigned long long number;
+	char path[256];
+	FILE *from;
+
+	if (*value != '/')
+		return strtoull(value, NULL, 10);
+	(void)snprintf(path, sizeof path, "%.*s", (int)strcspn(value, " "), value);
+	from = fopen(path, "r");
+	if (!from || fscanf(from, "%llu", &number) != 1)
+		abort();
+	(void)fclose(from);
+	return number;
+}
+
 /* What a function does before anything else. */
 static int begin(const char *function, const void *device)
 {
@@ -150,7 +167,7 @@ static int begin(const char *function, const void *device)
 			;
 	if (is_told("slow", gpu, function))
 		(void)nanosleep(&(struct timespec){ 1, 0 }, NULL);
-	return error ? atoi(error) : NVML_OK;
+	return error ? (int)number_now(error) : NVML_OK;
 }
 
 int nvmlInit_v2(void)
@@ -429,22 +446,12 @@ int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *ret)
 	return NVML_OK;
 }
 
-/* As the number is now, if a file has it. */
 static unsigned long long told_now(
 	const char *name, const void *device, unsigned long long otherwise)
 {
 	const char *value = told(name, index_of(device));
-	char path[256];
-	FILE *from;
 
-	if (!value || *value != '/')
-		return value ? strtoull(value, NULL, 10) : otherwise;
-	(void)snprintf(path, sizeof path, "%.*s", (int)strcspn(value, " "), value);
-	from = fopen(path, "r");
-	if (!from || fscanf(from, "%llu", &otherwise) != 1)
-		abort();
-	(void)fclose(from);
-	return otherwise;
+	return value ? number_now(value) : otherwise;
 }
 
 int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *ret)
