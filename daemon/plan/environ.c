@@ -210,16 +210,19 @@ static void edit_devices(struct build *b, const struct worker_rank *r)
 const char *const *plan_check_env(const struct plan *p, struct arena *arena)
 {
 	const struct visible *v = &p->visible;
+	const char *list = env_given(p->user_env, p->env, CUDA_DEVICES);
+	bool is_users = list != env_get(p->env, CUDA_DEVICES); /* who has the last word */
 	struct vec env = { 0 };
 
-	if (v->own.maker == GPU_INTEL || (v->how != VISIBLE_NONE && !v->chosen))
+	if (v->own.maker == GPU_INTEL || (!is_users && v->how != VISIBLE_NONE && !v->chosen))
 		return p->env;
+	if (!is_users)
+		list = v->how == VISIBLE_NONE ? NO_DEVICES : visible_all(v, arena);
 	for (const char *const *e = p->env; *e; e++)
 		if (strncmp(*e, CUDA_DEVICES "=", sizeof CUDA_DEVICES) != 0)
 			vec_add(arena, &env, *e);
-	vec_add(arena, &env,
-		arena_printf(arena, CUDA_DEVICES "=%s",
-			v->how == VISIBLE_NONE ? NO_DEVICES : visible_all(v, arena)));
+	if (list)
+		vec_add(arena, &env, arena_printf(arena, CUDA_DEVICES "=%s", list));
 	vec_add(arena, &env, NULL);
 	return (const char *const *)env.at;
 }

@@ -423,6 +423,13 @@ def test_only_what_cuda_would_show_is_looked_at(check):
     assert found.bad().keys() == {('gpu_ecc', 'GPU 1')}
 
 
+@pytest.mark.parametrize('change, env, is_bad', [
+    ('CUDA_VISIBLE_DEVICES=0', {}, False), ('CUDA_VISIBLE_DEVICES=1', {'CUDA_VISIBLE_DEVICES': '0'}, True)])
+def test_what_the_user_shows_to_workers_is_looked_at(launch, change, env, is_bad):
+    result = launch(['--preflight=quick', '--env', change, '--no_python', '--use_env', 'true'], faked('ecc@1=3', **env))
+    assert (result.rc, ' is bad: GPU 1' in result.err) == ((122, True) if is_bad else (0, False))
+
+
 @pytest.mark.parametrize('call', ['nvmlDeviceGetHandleByIndex', 'nvmlDeviceGetUUID'])
 @pytest.mark.parametrize('list, is_bad', [
     ('0,3', False), ('0,2', True), ('GPU-00000000,GPU-00000003', False), ('GPU-00000000,GPU-00000002', True),
