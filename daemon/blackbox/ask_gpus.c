@@ -8,6 +8,7 @@
 #include "common/text.h"
 #include "daemon/blackbox/answer_file.h"
 #include "daemon/blackbox/source.h"
+#include "daemon/check/gpu_shown.h"
 #include "daemon/check/nvml.h"
 #include "daemon/check/task.h"
 #include "daemon/check/xid.h"
@@ -63,7 +64,6 @@ static void ask_names(struct gpu_asked *g)
 {
 	char word[NVML_UUID_SIZE];
 
-	text_printf(g->file, "--- %s\n", g->subject);
 	at(g, "nvmlDeviceGetName");
 	if (g->nvml->name && is_told(g, g->nvml->name(g->device, word, sizeof word)))
 		text_printf(g->file, "  %s\n", word);
@@ -232,15 +232,22 @@ static void ask_errors(struct gpu_asked *g)
 	}
 }
 
+/* Another job's GPU is in the file alone. */
 static void ask_one(const struct source_input *in, const struct nvml_api *nvml, unsigned index,
-	struct text *file, struct task_answer *a)
+	unsigned count, struct text *file, struct task_answer *a)
 {
 	struct text line = { 0 };
 	struct gpu_asked g = { .in = in, .nvml = nvml, .a = a, .file = file, .line = &line };
+	bool is_ours;
+	int rc;
 
 	(void)snprintf(g.subject, sizeof g.subject, "GPU %u", index);
 	at(&g, "nvmlDeviceGetHandleByIndex");
-	if (is_told(&g, nvml->device(index, &g.device))) {
+	rc = nvml->device(index, &g.device);
+	is_ours =
+		gpu_may_be_shown(in->visible, nvml, rc == NVML_OK ? g.device : NULL, index, count);
+	text_printf(file, "--- %s%s\n", g.subject, is_ours ? "" : ", which is not the job's");
+	if (is_told(&g, rc)) {
 		ask_names(&g);
 		ask_memory_of(&g);
 		ask_processes(&g);
@@ -248,11 +255,13 @@ static void ask_one(const struct source_input *in, const struct nvml_api *nvml, 
 		ask_clocks(&g);
 		ask_errors(&g);
 	}
-	findings_add(&a->findings,
-		g.bad                         ? HEALTH_BAD :
-			g.failed && !line.len ? HEALTH_UNKNOWN :
-						HEALTH_GOOD,
-		"nvml", g.subject, "%s", line.len ? text_string(&line) : "it tells nothing");
+	if (is_ours)
+		findings_add(&a->findings,
+			g.bad                         ? HEALTH_BAD :
+				g.failed && !line.len ? HEALTH_UNKNOWN :
+							HEALTH_GOOD,
+			"nvml", g.subject, "%s",
+			line.len ? text_string(&line) : "it tells nothing");
 	/* what the next one has cost stays known if that never returns */
 	(void)answer_file_write(in, "gpus.txt", file);
 	text_done(&line);
@@ -281,7 +290,7 @@ void ask_gpus(const struct source_input *in, struct task_answer *a)
 		findings_add(&a->findings, nvml_is_bad(rc) ? HEALTH_BAD : HEALTH_UNKNOWN, "nvml",
 			"", "%s: %s", a->step, nvml_words(rc));
 	for (unsigned i = 0; i < count && i < GPUS_MAX; i++)
-		ask_one(in, &nvml, i, &file, a);
+		ask_one(in, &nvml, i, count, &file, a);
 	text_done(&file);
 }
 

@@ -26,6 +26,7 @@ struct source_input {
 	const char *run_dir;     /* as struct attempt has it */
 	const char *dir;         /* of this node's part of the bundle, absolute: files go there */
 	const struct xids *xids; /* that were seen since the job began; NULL: nobody watched */
+	const char *visible;     /* the job's CUDA_VISIBLE_DEVICES; NULL: all GPUs are its own */
 	int stack_signal;        /* of --stack-signal; 0: none */
 	struct recorder_files recorder;
 	int64_t since_ms;           /* CLOCK_REALTIME, when the attempt's workers were started */

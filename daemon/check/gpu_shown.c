@@ -68,3 +68,18 @@ unsigned gpu_shown(const char *list, const struct gpu_listed *gpu, bool *ret_par
 	*ret_part = parts > 0;
 	return shown;
 }
+
+bool gpu_may_be_shown(const char *list, const struct nvml_api *nvml, void *device, unsigned number,
+	unsigned present)
+{
+	char uuid[NVML_UUID_SIZE] = "";
+	const struct gpu_listed gpu = { nvml, nvml_numbers_are_cudas(nvml, list), device, number,
+		present, uuid };
+	bool part, named = list && (strncmp(list, "GPU-", 4) == 0 || strncmp(list, mig, 4) == 0);
+
+	if (!gpu.numbered)
+		return true;
+	if (named && (!device || !nvml->uuid || nvml->uuid(device, uuid, sizeof uuid) != NVML_OK))
+		return true;
+	return gpu_shown(list, &gpu, &part) > 0;
+}

@@ -20,4 +20,8 @@ struct gpu_listed {
  * see it. list NULL: 1. *ret_part: only MIG devices of it are shown. */
 unsigned gpu_shown(const char *list, const struct gpu_listed *gpu, bool *ret_part);
 
+/* Whether it is shown, or that isn't known. Asks NVML; device NULL: it gives no handle. */
+bool gpu_may_be_shown(const char *list, const struct nvml_api *nvml, void *device, unsigned number,
+	unsigned present);
+
 #endif

@@ -97,20 +97,6 @@ struct xid_watching {
 	void *handles[WATCHED_MAX]; /* by number; NULL: it can't be watched */
 };
 
-/* Whether the job uses it, or that isn't known. */
-static bool is_watched(const struct nvml_api *n, void *device, unsigned number, unsigned count,
-	const char *visible)
-{
-	char uuid[NVML_UUID_SIZE] = "";
-	const struct gpu_listed gpu = { n, nvml_numbers_are_cudas(n, visible), device, number,
-		count, uuid };
-	bool part;
-
-	if (!gpu.numbered || (n->uuid && n->uuid(device, uuid, sizeof uuid) != NVML_OK))
-		return true;
-	return gpu_shown(visible, &gpu, &part) > 0;
-}
-
 /* One set of events for all GPUs of the job. */
 static int register_all(struct xid_watching *w, struct xids *x, const char *visible)
 {
@@ -131,7 +117,7 @@ static int register_all(struct xid_watching *w, struct xids *x, const char *visi
 		void *device = NULL;
 
 		rc = n->device(i, &device);
-		if (rc == NVML_OK && !is_watched(n, device, i, count, visible))
+		if (rc == NVML_OK && !gpu_may_be_shown(visible, n, device, i, count))
 			continue;
 		if (rc == NVML_OK)
 			rc = n->event_register(device, NVML_EVENT_XID, w->set);

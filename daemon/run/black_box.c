@@ -151,6 +151,7 @@ static void take(struct helper *h)
 		.node = b->plan->node_rank,
 		.input = { .run_dir = b->attempt->run_dir,
 			.xids = gpu_watch_xids(b->gpu_watch),
+			.visible = plan_check_devices(b->plan, &arena),
 			.stack_signal = b->plan->stack_signal,
 			.since_ms = b->wall_ms - (int64_t)(age_ns / NS_PER_MS),
 			.first_rank = b->plan->first_rank + b->plan->start_first,

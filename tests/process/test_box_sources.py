@@ -115,6 +115,14 @@ def test_gpus(fail):
     assert told.count('NVIDIA H100') == 2 and 'SM clock: 1980 MHz' in told
 
 
+@pytest.mark.parametrize('list, ours', [('1', [1]), ('GPU-00000001', [1]), (None, [0, 1])])
+def test_gpus_of_other_jobs(fail, list, ours):
+    """They are in the file alone."""
+    kept = fail(env={**NVML, 'FAKE_NVML': 'ecc@0=3', **({'CUDA_VISIBLE_DEVICES': list} if list else {})})
+    assert [found['subject'] for found in kept.findings if found['source'] == 'nvml'] == [f'GPU {gpu}' for gpu in ours]
+    assert ('--- GPU 0, which is not the job\'s\n' in kept.text('gpus.txt')) == (0 not in ours)
+
+
 def test_the_processes_of_a_gpu(fail):
     """However many there are; NVML doesn't always tell how much one holds, and gives a list that fits or none."""
     use = ','.join(f'{pid}:{2 << 20}' for pid in range(4194000, 4194099))
