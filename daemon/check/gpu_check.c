@@ -232,6 +232,8 @@ static void add_gpus(struct tasks *all, const struct task *driver)
 	unsigned count = d->present < GPUS_MAX ? d->present : GPUS_MAX;
 
 	shm_check_add(driver->owner, all, d->answered ? d->present : 0);
+	if (!driver->answer->done && !d->answered && d->bus.bound > 0)
+		xid_check_add(driver->owner, all); /* it may say why nothing answers */
 	if (!d->answered || count == 0)
 		return;
 	all->left_out += d->present - count;
@@ -401,7 +403,8 @@ static void check_count(const struct quick_input *in, const struct driver *d, st
 static void sum_up_xids(const struct quick_input *in, const struct driver *d,
 	const struct tasks *all, struct findings *ret)
 {
-	struct xid_gpus gpus = { .shown = devices_visible(in->visible, d->present) };
+	struct xid_gpus gpus = { .shown = devices_visible(
+					 in->visible, d->answered ? d->present : d->bus.bound) };
 
 	for (size_t i = 0; i < all->count; i++) {
 		const struct task *t = &all->at[i];

@@ -299,8 +299,5 @@ void xid_check_sum_up(const struct quick_input *in, const struct tasks *all,
 
 bool xid_was_checked(const struct findings *found)
 {
-	for (unsigned i = 0; i < found->count; i++)
-		if (strcmp(found->at[i].check, gpu_xid) == 0)
-			return true;
-	return false;
+	return findings_find(found, gpu_xid, NULL) && findings_find(found, "driver_version", NULL);
 }

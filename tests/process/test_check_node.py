@@ -564,6 +564,19 @@ def test_xids_of_gpus_that_are_here(check, place):
 
 
 @needs_mounts
+@needs_bus
+@needs_log
+@pytest.mark.parametrize('fault, env, is_bad', [
+    ('crash=nvmlInit', {}, True), ('crash=nvmlInit', {'CUDA_VISIBLE_DEVICES': ''}, False), ('nvmlInit=4', {}, False)])
+def test_an_xid_is_why_the_driver_does_not_answer(check, place, fault, env, is_bad):
+    """As where it hangs, which takes longer. Who may not ask it has no GPU."""
+    log = place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:12:00): 119, pid=7, Timeout\n')
+    found = check(env=faked(fault, **env), wrap=[*on_bus(['nvidia'] * 4, 4), *with_log(log)])
+    assert found.of('gpu_driver')[0] == 'unknown'
+    assert found.bad() == ({('gpu_xid', 'PCI:0000:12:00'): 'Xid 119 in the kernel\'s log'} if is_bad else {})
+
+
+@needs_mounts
 @needs_log
 def test_xids_where_it_is_not_known_which_gpus_are_the_jobs(check, place):
     """CUDA's numbers among several models, MIG devices that NVML doesn't place: neither bad nor another job's."""

@@ -288,6 +288,8 @@ static void test_watched(void **state)
 	x.count = 2; /* what it had seen before stands */
 	look(&in);
 	assert_int_equal(found.at[0].health, HEALTH_BAD);
+	assert_false(xid_was_checked(&found)); /* no driver has answered */
+	findings_add(&found, HEALTH_GOOD, "driver_version", "", "580.65.06");
 	assert_true(xid_was_checked(&found));
 	x = (struct xids){ 0 };
 	look(&in);
