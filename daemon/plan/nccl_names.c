@@ -48,6 +48,7 @@ void nccl_names_choose(const struct plan *p, const struct attempt *attempt, stru
 {
 	const char *now = env_given(p->user_env, p->env, dumps_now);
 	const char *before = env_given(p->user_env, p->env, dumps_before);
+	const char *trace_now = env_given(p->user_env, p->env, NCCL_TRACE_NOW);
 
 	*ret = (struct nccl_names){
 		.dumps_variable = dumps_variable(p->torch_version),
@@ -59,9 +60,8 @@ void nccl_names_choose(const struct plan *p, const struct attempt *attempt, stru
 		ret->set_ras = ras_address(attempt->master_port, arena);
 	if (!p->blackbox_dir)
 		return;
-	if (!env_given(p->user_env, p->env, NCCL_TRACE) &&
-		!env_given(p->user_env, p->env, NCCL_TRACE_NOW))
-		ret->set_trace = "2000"; /* as torch itself from 2.11 on */
+	if (!env_given(p->user_env, p->env, NCCL_TRACE)) /* else as torch itself from 2.11 on */
+		ret->set_trace = trace_now && *trace_now ? trace_now : "2000";
 	if (!ret->dumps)
 		ret->dumps = ret->set_dumps = file_name(attempt, "nccl_trace", arena);
 	if (!ret->pipes && p->wrap.count == 0)

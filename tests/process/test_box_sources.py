@@ -234,7 +234,10 @@ def test_what_is_set_for_nccl(dry):
     assert edits['NCCL_RAS_ADDR']['value'] == 'localhost:29529'
     assert edits['TORCH_NCCL_DEBUG_INFO_PIPE_FILE']['value'] == '/x'
     assert edits['TORCH_NCCL_TRACE_BUFFER_SIZE']['value'] == '2000'
-    assert 'TORCH_NCCL_TRACE_BUFFER_SIZE' not in dry(['--blackbox=box'], {'TORCH_FR_BUFFER_SIZE': '7'}).edits()
+    # the newer name says nothing to torch before 2.8, nor to the pipe of 2.8 to 2.10
+    edits = dry(['--blackbox=box'], {'TORCH_FR_BUFFER_SIZE': '7'}).edits()
+    assert edits['TORCH_NCCL_TRACE_BUFFER_SIZE']['value'] == '7'
+    assert 'TORCH_NCCL_TRACE_BUFFER_SIZE' not in dry(['--blackbox=box'], {'TORCH_NCCL_TRACE_BUFFER_SIZE': '7'}).edits()
 
 
 RECORDER = '''

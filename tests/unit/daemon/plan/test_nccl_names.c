@@ -95,7 +95,8 @@ static const struct trace_row {
 	{ "the last that has it off", "2.10.0", NULL, NULL, "2000" },
 	{ "the user's size", "2.6", NCCL_TRACE "=20000", NULL, NULL },
 	{ "the user has it off", "2.12", NCCL_TRACE "=0", NULL, NULL },
-	{ "the user's size by its newer name", "2.9", NCCL_TRACE_NOW "=50", NULL, NULL },
+	{ "the user's size by its newer name", "2.9", NCCL_TRACE_NOW "=50", NULL, "50" },
+	{ "none by its newer name", "2.5", NCCL_TRACE_NOW "=", NULL, "2000" },
 	{ "that of --env", "2.9", NULL, "7", NULL },
 };
 
