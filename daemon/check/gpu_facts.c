@@ -157,12 +157,12 @@ static int count_links(struct gpu *g, const char *check, struct links *ret)
 	for (unsigned link = 0; link < NVML_LINKS_MAX; link++) {
 		int active, rc = g->nvml.nvlink_state(g->device, link, &active);
 
-		if (nvml_is_bad(rc)) {
+		if (rc == NVML_INVALID_ARGUMENT || rc == NVML_NOT_SUPPORTED)
+			continue; /* one that this model doesn't have */
+		if (rc != NVML_OK) {
 			say_failed(g, check, rc);
 			return -1;
 		}
-		if (rc != NVML_OK) /* one that this model doesn't have */
-			continue;
 		ret->there++;
 		ret->up += active == NVML_ENABLED;
 		if (active != NVML_ENABLED)

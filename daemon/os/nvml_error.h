@@ -7,6 +7,7 @@
 /* Of nvmlReturn_t. */
 enum nvml_return {
 	NVML_OK = 0,
+	NVML_INVALID_ARGUMENT = 2,
 	NVML_NOT_SUPPORTED = 3,
 	NVML_NO_PERMISSION = 4,
 	NVML_NOT_FOUND = 6,

@@ -239,6 +239,7 @@ UNKNOWN = [
      'this GPU, or the virtual machine, does not tell'),
     ('width@2=8 busy@2=0', 'gpu_pcie',
      'x8 of x16, which an idle GPU may fall to: pcie-width sets the least'),
+    ('nvmlDeviceGetNvLinkState@2=999', 'nvlink', 'nvmlDeviceGetNvLinkState: an error inside the driver'),
     ('divided@2=1 down@2=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17', 'nvlink',
      'MIG divides this GPU, which then has no use for links'),
     ('nvmlDeviceGetHandleByIndex@2=4', 'gpu_driver',

@@ -69,7 +69,7 @@ int nvmlEventSetCreate(void **ret);
 int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set);
 int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms);
 
-enum { INVALID_ARGUMENT = 2, LINKS = 18, WIDTH = 16, NOBODY = -1 };
+enum { LINKS = 18, WIDTH = 16, NOBODY = -1 };
 
 static char devices[64], events;
 static char parts[64];               /* MIG devices, one of a GPU */
@@ -366,7 +366,7 @@ int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned lo
 	if (rc != NVML_OK)
 		return rc;
 	if (type != NVML_UNCORRECTED || counter != NVML_VOLATILE)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	*ret = number("ecc", device, 0);
 	return NVML_OK;
 }
@@ -403,7 +403,7 @@ int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *ret)
 	if (rc != NVML_OK)
 		return rc;
 	if (link >= number("links", device, LINKS))
-		return link >= LINKS ? INVALID_ARGUMENT : NVML_NOT_SUPPORTED;
+		return link >= LINKS ? NVML_INVALID_ARGUMENT : NVML_NOT_SUPPORTED;
 	*ret = NVML_ENABLED;
 	while (down && *down && *down != ' ') {
 		char *end;
@@ -493,7 +493,7 @@ int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *ret)
 	if (rc != NVML_OK)
 		return rc;
 	if (sensor)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	*ret = 61;
 	return NVML_OK;
 }
@@ -505,7 +505,7 @@ int nvmlDeviceGetClockInfo(void *device, int type, unsigned *ret)
 	if (rc != NVML_OK)
 		return rc;
 	if (type != NVML_SM_CLOCK)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	*ret = 1980;
 	return NVML_OK;
 }
@@ -537,7 +537,7 @@ int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
 	if (rc != NVML_OK)
 		return rc;
 	if (set != &events || types != NVML_EVENT_XID)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	registered[index_of(device)] = 1;
 	return NVML_OK;
 }
@@ -551,7 +551,7 @@ int nvmlDeviceGetTemperatureV(void *device, struct nvml_temperature *ret)
 	if (rc != NVML_OK)
 		return rc;
 	if (ret->version != NVML_TEMPERATURE_VERSION || ret->sensor != 0)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	ret->celsius = 62;
 	return NVML_OK;
 }
@@ -573,7 +573,7 @@ int nvmlGpmQueryDeviceSupport(void *device, struct nvml_metrics_support *ret)
 	if (rc != NVML_OK)
 		return rc;
 	if (ret->version != NVML_METRICS_VERSION)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	ret->supported = told("tensor", index_of(device)) != NULL;
 	return NVML_OK;
 }
@@ -608,13 +608,13 @@ int nvmlGpmMetricsGet(struct nvml_metrics *ret)
 
 	if (ret->version != NVML_METRICS_VERSION || ret->count != 1 ||
 		ret->at[0].id != NVML_TENSOR_WORK)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	memcpy(&from, ret->from, sizeof from);
 	memcpy(&to, ret->to, sizeof to);
 	rc = begin("nvmlGpmMetricsGet", to);
 	if (rc != NVML_OK)
 		return rc;
-	ret->at[0].status = from && from == to ? NVML_OK : INVALID_ARGUMENT;
+	ret->at[0].status = from && from == to ? NVML_OK : NVML_INVALID_ARGUMENT;
 	ret->at[0].value = (double)told_now("tensor", to, 0);
 	return NVML_OK;
 }
@@ -626,7 +626,7 @@ int nvmlDeviceGetGpuFabricInfoV(void *device, struct nvml_fabric *ret)
 	if (rc != NVML_OK)
 		return rc;
 	if (ret->version != NVML_FABRIC_VERSION)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	ret->state = (unsigned char)number("fabric", device, NVML_FABRIC_COMPLETED);
 	ret->status = (int)number("status", device, NVML_OK);
 	ret->health_mask = number("health", device, 0);
@@ -651,7 +651,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_memory_v2 *ret)
 	if (rc != NVML_OK)
 		return rc;
 	if (ret->version != NVML_MEMORY_VERSION)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	ret->used = told_now("used", device, 0);
 	return NVML_OK;
 }
@@ -710,7 +710,7 @@ int nvmlEventSetWait_v2(void *set, struct nvml_event *ret, unsigned timeout_ms)
 	unsigned n = 0;
 
 	if (set != &events || begin("nvmlEventSetWait", NULL) != NVML_OK)
-		return INVALID_ARGUMENT;
+		return NVML_INVALID_ARGUMENT;
 	for (int gpu = 0; gpu < atoi(getenv("FAKE_GPUS")); gpu++)
 		for (const char *at = getenv("FAKE_NVML"), *xid;
 			(xid = next_told(&at, "xid", gpu)) != NULL;)
