@@ -48,11 +48,14 @@ void nccl_names_choose(const struct plan *p, const struct attempt *attempt, stru
 {
 	const char *now = env_given(p->user_env, p->env, dumps_now);
 	const char *before = env_given(p->user_env, p->env, dumps_before);
+	bool is_old = torch_version_since(p->torch_version, 1, 0) && /* it has no newer name */
+		!torch_version_since(p->torch_version, 2, 8);
 	const char *trace_now = env_given(p->user_env, p->env, NCCL_TRACE_NOW);
 
 	*ret = (struct nccl_names){
 		.dumps_variable = dumps_variable(p->torch_version),
-		.dumps = now ? now : before,
+		.dumps = now && !(is_old && before) ? now : before,
+		.set_dumps = is_old && !before && p->blackbox_dir ? now : NULL,
 		.pipes = env_given(p->user_env, p->env, NCCL_PIPES),
 	};
 	if ((p->blackbox_dir || (p->on_hang != ON_HANG_OFF && !p->hang_modest)) &&

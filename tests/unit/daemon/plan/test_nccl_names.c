@@ -24,6 +24,8 @@ static const struct names_row {
 		NULL, DUMP, "localhost:28030" },
 	{ "by their newer name", "box", NOW "=/x/d_", "2.10.1", "4000", false, NOW, "/x/d_", DUMP,
 		NULL, DUMP, "localhost:28029" },
+	{ "by the name that this torch doesn't read", "box", NOW "=/x/d_", "2.5.1", "4000", false,
+		BEFORE, "/x/d_", DUMP, "/x/d_", DUMP, "localhost:28029" },
 	{ "the user's pipes", "box", NCCL_PIPES "=/x/p_", "2.9", "1", false, NOW, TRACE, "/x/p_",
 		TRACE, NULL, "localhost:28030" },
 	{ "the user's RAS", "box", NCCL_RAS "=:1", "1.13.1", "1", false, BEFORE, TRACE, DUMP, TRACE,
