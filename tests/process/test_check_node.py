@@ -584,7 +584,8 @@ def test_xids_where_it_is_not_known_which_gpus_are_the_jobs(check, place):
     wrap = with_log(place.write('kmsg', '4,1,1,-;NVRM: Xid (PCI:0000:12:00): 119, pid=7, Timeout\n'))
     old = 'nvmlDeviceGetFieldValues=3 '
     denied = 'nvmlDeviceGetHandleByIndex@0=4 nvmlDeviceGetHandleByIndex@1=4'
-    for faults, list in (('name@0=NVIDIA_T4', '0'), (denied, '0'), ('mig@2=MIG-aaaa nvmlDeviceGetHandleByUUID=15', 'MIG-aaaa')):
+    unplaced = 'mig@2=MIG-aaaa nvmlDeviceGetHandleByUUID=15'
+    for faults, list in (('name@0=NVIDIA_T4', '0'), (denied, '0'), (unplaced, 'MIG-aaaa')):
         found = check(env=faked(old + faults, CUDA_VISIBLE_DEVICES=list), wrap=wrap)
         assert found.bad() == {} and found.of('gpu_xid', 'PCI:0000:12:00') == (
             'unknown', 'Xid 119 in the kernel\'s log: whether the job uses this GPU isn\'t known')
