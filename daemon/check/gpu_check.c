@@ -431,7 +431,7 @@ void gpu_check_sum_up(const struct quick_input *in, const struct tasks *all, str
 	add_unsure_models(in, all, ret);
 	if (d->answered)
 		check_uuids(in, all, ret);
-	/* of so many GPUs that there is no room for all they have told, none is missed */
+	/* where findings were left out, one that is not there was perhaps made */
 	for (size_t i = 0; ret->left_out == 0 && i < all->count; i++) {
 		const struct gpu_identity *id =
 			(const struct gpu_identity *)all->at[i].answer->more;

@@ -93,7 +93,7 @@ static bool all_are_known(const struct quick_input *in, const struct xid_gpus *g
 }
 
 /* A GPU that no entry shows is not the job's, unless there is an entry that shows none: a number
- * among GPUs of several models, a MIG device of which NVML doesn't tell. UUIDs tell. */
+ * among GPUs of several models, a MIG device that NVML can't place. UUIDs tell. */
 static bool are_unsure(const struct quick_input *in, const struct xid_gpus *gpus)
 {
 	unsigned shown = 0;

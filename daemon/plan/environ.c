@@ -211,7 +211,7 @@ const char *const *plan_check_env(const struct plan *p, struct arena *arena)
 {
 	const struct visible *v = &p->visible;
 	const char *list = env_given(p->user_env, p->env, CUDA_DEVICES);
-	bool is_users = list != env_get(p->env, CUDA_DEVICES); /* who has the last word */
+	bool is_users = list != env_get(p->env, CUDA_DEVICES); /* it has the last word */
 	struct vec env = { 0 };
 
 	if (v->own.maker == GPU_INTEL || (!is_users && v->how != VISIBLE_NONE && !v->chosen))
