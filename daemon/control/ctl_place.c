@@ -163,6 +163,11 @@ static int listen_somewhere(const char *const *env, pid_t guard, struct ctl_plac
 		rc = listen_in_own(dir.path, guard, ret);
 	for (int i = 0; rc < 0 && i < SHARED_TOPS; i++)
 		rc = listen_in_shared(shared_tops[i], guard, ret);
+	/* where launchctl looks, too, whatever env says */
+	if (rc < 0 && path_set(&dir, "/run/user", "/%u", (unsigned)geteuid()) == 0 &&
+		check_dir(dir.path) == 0 &&
+		path_set(&dir, "/run/user", "/%u/launchd", (unsigned)geteuid()) == 0)
+		rc = listen_in_own(dir.path, guard, ret);
 	return rc;
 }
 
@@ -184,11 +189,22 @@ int ctl_listen(const char *const *env, pid_t guard, struct ctl_place *ret, struc
 	return rc;
 }
 
-bool ctl_is_there(const struct ctl_place *p)
+static bool has_own_file(const struct ctl_place *p)
 {
 	struct stat st;
 
 	return lstat(p->path, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino;
+}
+
+bool ctl_is_there(const struct ctl_place *p)
+{
+	struct ctl_place dir = *p;
+	char *slash = strrchr(dir.path, '/');
+
+	if (!slash)
+		return false;
+	*slash = '\0';
+	return check_dir(dir.path) == 0 && has_own_file(p);
 }
 
 pid_t ctl_place_guard(const char *name)
@@ -268,7 +284,8 @@ void ctl_forget(struct ctl_place *p)
 
 	if (!slash)
 		return;
-	(void)unlink(p->path); /* it may be gone: somebody cleans /tmp */
+	if (has_own_file(p)) /* somebody cleans /tmp, and its directory may be another user's now */
+		(void)unlink(p->path);
 	*slash = '\0';
 	if (p->own_dir)
 		(void)rmdir(p->path); /* fails while others are in it */

@@ -36,7 +36,7 @@ void ctl_dirs(const char *const *env, bool of_all,
 /* The guard's pid, after which a socket is named; 0: it isn't one's name. */
 pid_t ctl_place_guard(const char *name);
 
-/* Whether the socket is where it was made. */
+/* Whether the socket is where it was made, and clients may look there. */
 bool ctl_is_there(const struct ctl_place *place);
 
 /* Removes the socket. Nothing where there is none, any more. */

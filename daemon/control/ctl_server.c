@@ -2,6 +2,7 @@
 #include "daemon/control/ctl_server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -532,6 +533,15 @@ int ctl_server_open(struct ctl_server *s, uv_loop_t *loop, int listening, struct
 	acceptor_open(&s->acceptor);
 	(void)uv_poll_start(&s->poll, UV_READABLE, on_listening); /* can't fail */
 	return 0;
+}
+
+void ctl_server_move(struct ctl_server *s, int listening)
+{
+	(void)acceptor_run(&s->acceptor, s->listening);
+	(void)uv_poll_stop(&s->poll); /* a handle polls one number for ever */
+	(void)dup3(listening, s->listening, O_CLOEXEC);
+	(void)close(listening);
+	(void)uv_poll_start(&s->poll, UV_READABLE, on_listening); /* neither can fail */
 }
 
 /* Who reads slowly is waited for as long as it reads. */

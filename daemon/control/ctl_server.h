@@ -28,8 +28,9 @@ struct ctl_peer {
 	uid_t uid;
 };
 
-/* What it needs where few ask: its socket, one in reserve, and some clients. */
-enum { CTL_DESCRIPTORS = 5 };
+/* What it needs where few ask: its socket and the watch for that, one in reserve, and some clients.
+ */
+enum { CTL_DESCRIPTORS = 6 };
 
 enum ctl_state {
 	CTL_READING, /* or a stream's lines are being written */
@@ -65,6 +66,9 @@ struct ctl_server {
 
 /* Answers those who come to a socket that listens, which is taken over. On failure it is closed. */
 int ctl_server_open(struct ctl_server *s, uv_loop_t *loop, int listening, struct failure *why);
+
+/* Takes over another socket, which replaces the one it listened to. Connections are kept. */
+void ctl_server_move(struct ctl_server *s, int listening);
 
 /* Ends streams, and all else. The loop must run on, for a second at most: clients read what they
  * have been told so far. For a server that was never opened, too, if listening is -1. */

@@ -518,18 +518,54 @@ static void on_asked(void *owner, struct ctl_client *c, const struct demand *d)
 	__builtin_unreachable();
 }
 
+static void on_directory(uv_fs_event_t *e, const char *name, int events, int status)
+{
+	(void)name, (void)events, (void)status;
+	answers_renew(e->data);
+}
+
+/* The socket is in another directory, or in one of the same name. */
+static void watch_directory(struct answers *a)
+{
+	struct ctl_place dir = a->run->in->guard->shared->control;
+
+	if (!a->watched)
+		(void)uv_fs_event_init(&a->run->loop, &a->watch); /* can't fail */
+	else
+		(void)uv_fs_event_stop(&a->watch);
+	a->watched = true;
+	a->watch.data = a;
+	*strrchr(dir.path, '/') = '\0';
+	(void)uv_fs_event_start(&a->watch, on_directory, dir.path, 0); /* else at each attempt */
+}
+
 static void open_socket(struct answers *a)
 {
 	struct run *r = a->run;
 	struct failure why = { 0 };
-	int fd =
-		ctl_listen(r->plan->env, r->in->guard->guard, &r->in->guard->shared->control, &why);
+	struct ctl_place *place = &r->in->guard->shared->control;
+	int fd = ctl_listen(r->plan->env, r->in->guard->guard, place, &why);
 
-	a->open = fd >= 0 && ctl_server_open(&a->server, &r->loop, fd, &why) == 0;
-	if (a->open)
+	if (fd >= 0 && a->open)
+		ctl_server_move(&a->server, fd);
+	else if (fd >= 0)
+		a->open = ctl_server_open(&a->server, &r->loop, fd, &why) == 0;
+	if (why.code == 0) {
+		watch_directory(a);
 		return;
-	ctl_forget(&r->in->guard->shared->control);
+	}
+	ctl_forget(place);
 	bus_note(r->in->bus, NOTE_INFO, why.text);
+}
+
+void answers_renew(struct answers *a)
+{
+	struct ctl_place *place = &a->run->in->guard->shared->control;
+
+	if (!a->entered || !a->open || ctl_is_there(place))
+		return;
+	ctl_forget(place);
+	open_socket(a);
 }
 
 static void on_workers_started(uv_timer_t *t)
@@ -598,6 +634,9 @@ void answers_leave(struct answers *a)
 	a->entered = a->asked = false;
 	a->waiting_count = 0;
 	uv_close((uv_handle_t *)&a->patience, NULL);
+	if (a->watched)
+		uv_close((uv_handle_t *)&a->watch, NULL);
+	a->watched = false;
 	survey_leave(&a->survey);
 	ctl_server_close(&a->server);
 	ctl_forget(&a->run->in->guard->shared->control);

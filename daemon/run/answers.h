@@ -28,10 +28,12 @@ struct answers {
 	struct ctl_server server;
 	int64_t since_ns; /* CLOCK_REALTIME: this launcher's start */
 	uv_timer_t patience;
-	bool entered; /* the timer is in the loop */
-	bool tried;   /* to open the socket, or it is about to be */
-	bool open;    /* it is */
-	bool asked;   /* the output thread has been, for that many lines: */
+	bool entered;        /* the timer is in the loop */
+	bool tried;          /* to open the socket, or it is about to be */
+	bool open;           /* it is */
+	bool watched;        /* the next handle is in the loop: */
+	uv_fs_event_t watch; /* tells that the socket's directory has changed */
+	bool asked;          /* the output thread has been, for that many lines: */
 	unsigned lines;
 	struct waiting waiting[CONTROL_ALL + 1]; /* each once */
 	unsigned waiting_count;
@@ -44,6 +46,10 @@ void answers_init(struct answers *a, struct run *r, struct bus *b);
 /* Where the plan wants a socket it is opened: at once where nodes are to meet, else when the
  * workers have started, who need not wait for it. That it can't be had is noted. */
 void answers_enter(struct answers *a);
+
+/* Makes the socket anew if it was removed. Called as an attempt begins, and whenever the socket's
+ * directory changes, if the kernel can watch that. */
+void answers_renew(struct answers *a);
 
 /* Removes the socket. Also where it was not entered. */
 void answers_leave(struct answers *a);

@@ -246,6 +246,37 @@ static void test_too_long(void **state)
 	assert_place("/tmp/launchd-", strchr(d.place.path, '-') + 1);
 }
 
+/* A cleaner has been there, and then somebody who takes the names. */
+static void test_removed(void **state)
+{
+	autoclose fd = listen_now();
+	char dir[128], away[128];
+
+	(void)state;
+	assert_true(fd >= 0);
+	(void)snprintf(dir, sizeof dir, "%s/launchd", d.user);
+	(void)snprintf(away, sizeof away, "%s/away", d.top);
+	assert_true(ctl_is_there(&d.place));
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_false(ctl_is_there(&d.place));
+	assert_int_equal(chmod(dir, 0700), 0);
+	assert_true(ctl_is_there(&d.place));
+	assert_int_equal(rename(dir, away), 0);
+	assert_false(ctl_is_there(&d.place));
+	assert_int_equal(symlink(away, dir), 0);
+	assert_false(ctl_is_there(&d.place));
+	assert_int_equal(unlink(dir), 0);
+	assert_int_equal(rename(away, dir), 0);
+	assert_int_equal(unlink(d.place.path), 0);
+	assert_false(ctl_is_there(&d.place));
+	assert_int_equal(mkdir(d.place.path, 0700), 0);
+	assert_false(ctl_is_there(&d.place));
+	ctl_forget(&d.place); /* leaves alone what isn't its own */
+	(void)snprintf(away, sizeof away, "%.80s/%d.sock", dir, GUARD);
+	assert_int_equal(rmdir(away), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 TESTS(ctl_place)
 {
 	struct suite s = { .count = 0 };
@@ -258,6 +289,7 @@ TESTS(ctl_place)
 	suite_add(&s, "neither", test_neither, make, unmake);
 	suite_add(&s, "directories that others write to", test_unsafe, make, unmake);
 	suite_add(&s, "a name that somebody else has taken", test_squatted, make, unmake);
+	suite_add(&s, "one that was removed", test_removed, make, unmake);
 	suite_add(&s, "a path that an address has no room for", test_too_long, make, unmake);
 	return suite_run(&s);
 }
