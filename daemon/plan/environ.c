@@ -112,6 +112,7 @@ static void edit_node(struct build *b, const struct worker_rank *r, const struct
 
 static void edit_elastic(struct build *b, unsigned local_rank, const struct attempt *attempt)
 {
+	const char *error_file = plan_error_file(attempt, local_rank, b->arena);
 	bool by_agent = b->p->store == STORE_AGENT;
 
 	edit(b, "MASTER_ADDR", b->p->master_addr, "where worker 0 listens");
@@ -119,8 +120,8 @@ static void edit_elastic(struct build *b, unsigned local_rank, const struct atte
 	edit(b, "TORCHELASTIC_RUN_ID", b->p->run_id, "name of the run");
 	edit_number(b, "TORCHELASTIC_RESTART_COUNT", attempt->number, "attempt");
 	edit_number(b, "TORCHELASTIC_MAX_RESTARTS", b->p->max_restarts, "limit on restarts");
-	edit(b, "TORCHELASTIC_ERROR_FILE", plan_error_file(attempt, local_rank, b->arena),
-		"where @record writes an exception");
+	edit(b, "TORCHELASTIC_ERROR_FILE", error_file,
+		error_file ? "where @record writes an exception" : "there is no directory for it");
 	edit(b, "TORCHELASTIC_USE_AGENT_STORE", by_agent ? "True" : "False",
 		by_agent ? "launchd hosts the store" : "worker 0 hosts the store");
 }

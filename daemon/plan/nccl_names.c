@@ -39,6 +39,8 @@ static const char *ras_address(const char *master_port, struct arena *arena)
 
 static const char *file_name(const struct attempt *attempt, const char *name, struct arena *arena)
 {
+	if (!attempt->run_dir)
+		return NULL;
 	return arena_printf(
 		arena, "%s/attempt_%u_%s_rank_", attempt->run_dir, attempt->number, name);
 }

@@ -28,13 +28,15 @@ const char *plan_error_file(const struct attempt *attempt, unsigned local_rank, 
 {
 	if (attempt->log_dir)
 		return arena_printf(arena, "%s/%u/error.json", attempt->log_dir, local_rank);
+	if (!attempt->run_dir)
+		return NULL;
 	return arena_printf(arena, "%s/attempt_%u_local_rank_%u_error.json", attempt->run_dir,
 		attempt->number, local_rank);
 }
 
 const char *plan_progress_socket(const char *run_dir, struct arena *arena)
 {
-	return arena_printf(arena, "%s/progress", run_dir);
+	return run_dir ? arena_printf(arena, "%s/progress", run_dir) : NULL;
 }
 
 bool output_is_redirected(const struct output_plan *o, unsigned local_rank, int fd)

@@ -184,8 +184,8 @@ struct plan {
 struct attempt {
 	unsigned number;         /* from 0 */
 	const char *master_port; /* as text */
-	const char *run_dir;     /* holds the error files of all attempts without a log_dir */
-	const char *log_dir;     /* of this attempt's logs and error files; NULL: none */
+	const char *run_dir; /* holds the error files of attempts without a log_dir; NULL: none */
+	const char *log_dir; /* of this attempt's logs and error files; NULL: none */
 };
 
 enum env_how { ENV_SET, ENV_REWRITTEN, ENV_REMOVED, ENV_HOW_COUNT };
@@ -220,7 +220,7 @@ int plan_make(const struct deciding *d, const struct topology *t, const unsigned
 int plan_bind(const struct plan *provisional, const struct deciding *d, const struct topology *t,
 	const struct agreement *a, struct plan *ret);
 
-/* The socket of --progress notify. */
+/* The socket of --progress notify; NULL: none, as there is no run_dir. */
 const char *plan_progress_socket(const char *run_dir, struct arena *arena);
 
 struct worker_rank plan_rank(const struct plan *p, unsigned local_rank);
@@ -265,7 +265,7 @@ struct picture plan_picture(const struct plan *p);
 
 /* Path of a worker's error file: in the tree of logs where there is one. Else all lie in one
  * directory: to make and remove one for each worker took more time than to start the worker (0.5 ms
- * on a disk). */
+ * on a disk). NULL: there is no place for it. */
 const char *plan_error_file(
 	const struct attempt *attempt, unsigned local_rank, struct arena *arena);
 

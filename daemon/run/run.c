@@ -222,6 +222,19 @@ static void on_checked(void *owner)
 	preflight_release(owner);
 }
 
+/* Somebody may have cleaned the place where they were. */
+static void renew_places(struct run *r)
+{
+	struct failure note = { 0 }, no_steps = { 0 };
+
+	r->run_dir = guard_run_dir(r->in->guard, &note);
+	if (note.code != 0)
+		bus_note(r->in->bus, NOTE_WARNING, note.text);
+	if (steps_listen(&r->steps, r->run_dir, &no_steps) < 0)
+		bus_note(r->in->bus, NOTE_WARNING, no_steps.text);
+	answers_renew(r->answers);
+}
+
 static void on_start(void *owner, unsigned attempt, unsigned master_port)
 {
 	struct run *r = owner;
@@ -231,6 +244,7 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 	if (!r->preempt_watch.open && attempt == 0)
 		request_watch_preemption(r);
 	run_merge_start(r);
+	renew_places(r);
 	attempt_start(r, attempt, master_port);
 }
 
@@ -395,14 +409,18 @@ static const struct output_events output_events_of_run = {
 static int listen_to_all(struct run *r)
 {
 	int rc = output_attach(r->in->output, &r->loop, &output_events_of_run, r, r->why);
+	struct failure note = { 0 };
 
-	r->run_dir = rc == 0 ? guard_run_dir(r->in->guard, r->why) : NULL;
-	if (!r->run_dir)
-		return r->why->code;
-	rc = steps_enter(&r->steps, &r->loop, r->run_dir, r->why);
+	if (rc == 0)
+		rc = guard_await_run_dir(r->in->guard, &note, r->why);
 	if (rc < 0)
 		return rc;
-	rc = request_listen(r);
+	r->run_dir = guard_run_dir(r->in->guard, &note);
+	if (note.code != 0)
+		bus_note(r->in->bus, r->run_dir ? NOTE_INFO : NOTE_WARNING, note.text);
+	rc = steps_enter(&r->steps, &r->loop, r->run_dir, r->why);
+	if (rc == 0)
+		rc = request_listen(r);
 	if (rc < 0)
 		return rc;
 	rc = spawn_seal_descriptors();

@@ -96,14 +96,15 @@ static bool read_own(const struct plan *plan, struct outcome *o, const struct le
 static const struct error_record *read_one(const struct plan *plan, const struct attempt *attempt,
 	struct outcome *o, const struct left_words *words, struct arena *arena, struct failure *why)
 {
+	const char *path = plan_error_file(attempt, o->local_rank, arena);
 	struct speaker by;
 	struct error_record *record = arena_alloc(arena, sizeof *record);
 	struct record_text text = { 0 };
 
 	/* in the tree of logs, whose disk may hang, it is another thread's to read */
-	if (!attempt->log_dir)
-		record_read(plan_error_file(attempt, o->local_rank, arena), arena, &text);
-	else if (words && words->error)
+	if (!attempt->log_dir && path)
+		record_read(path, arena, &text);
+	else if (attempt->log_dir && words && words->error)
 		text = *words->error;
 	if (!record)
 		return NULL;

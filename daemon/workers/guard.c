@@ -23,7 +23,6 @@
 #include "daemon/plan/plan.h"
 #include "daemon/os/cgroup_paths.h"
 #include "daemon/workers/divide.h"
-#include "daemon/workers/run_dir.h"
 #include "daemon/workers/signals.h"
 
 static int too_old(struct failure *why)
@@ -43,6 +42,7 @@ int guard_init(
 	*g = (struct guard){ .plan = plan,
 		.relay = -1,
 		.parent = getppid(),
+		.run_dir_lock = -1,
 		.leaf = CGROUP_LEAF_NONE,
 		.oom = OOM_NONE };
 	int rc;
@@ -106,23 +106,41 @@ static int become_supervisor(struct guard *g, struct failure *why)
 	return 0;
 }
 
+/* It is not there for the other process until it is whole. */
+static int make_run_dir(struct guard *g, struct failure *why)
+{
+	struct guard_shared *s = g->shared;
+	int rc;
+
+	s->run_dir_removed = 1;
+	fd_closep(&g->run_dir_lock);
+	rc = tmp_dir_make(
+		g->plan->env, "launchd_", TMP_DIR_PASSING, &s->run_dir, &g->run_dir_lock, why);
+	if (rc == 0)
+		s->run_dir_removed = 0;
+	return rc;
+}
+
 /* And tells the supervisor, with the first of what it relays. */
-static void make_run_dir(struct guard *g)
+static void offer_run_dir(struct guard *g)
 {
 	const struct relayed made = { 0 };
-	struct arena scratch = { 0 };
-	const char *path;
 
-	g->shared->run_dir_removed =
-		run_dir_make(g->plan->env, &scratch, &path, &g->shared->run_dir_failure) < 0;
-	if (!g->shared->run_dir_removed)
-		(void)snprintf(g->shared->run_dir, sizeof g->shared->run_dir, "%s", path);
-	arena_done(&scratch);
+	(void)make_run_dir(g, &g->shared->run_dir_failure);
 	if (write(g->relay, &made, sizeof made) < 0) /* the pipe is empty; EPIPE: it was killed */
 		fd_closep(&g->relay);                /* else it would wait for ever */
 }
 
-const char *guard_run_dir(struct guard *g, struct failure *why)
+static void note_run_dir(const struct guard *g, const struct failure *reason, struct failure *note)
+{
+	const char *path = g->shared->run_dir.path;
+
+	if (reason->code != 0)
+		(void)failure_set(note, reason->code, "%s; %s%s", reason->text,
+			*path ? "error files are in " : "workers have no error files", path);
+}
+
+int guard_await_run_dir(struct guard *g, struct failure *note, struct failure *why)
 {
 	struct pollfd p = { .fd = g->relay, .events = POLLIN };
 	struct relayed made;
@@ -131,13 +149,28 @@ const char *guard_run_dir(struct guard *g, struct failure *why)
 		;
 	if (read(g->relay, &made, sizeof made) != sizeof made) {
 		g->gone = true;
-		(void)killed(g, why);
-		return NULL;
+		return killed(g, why);
 	}
-	if (g->shared->run_dir_failure.code == 0)
-		return g->shared->run_dir;
-	(void)failure_copy(why, &g->shared->run_dir_failure);
-	return NULL;
+	note_run_dir(g, &g->shared->run_dir_failure, note);
+	return 0;
+}
+
+const char *guard_run_dir(struct guard *g, struct failure *note)
+{
+	struct guard_shared *s = g->shared;
+	char before[sizeof s->run_dir.path];
+	struct failure none = { 0 };
+
+	if (!tmp_dir_is_there(&s->run_dir)) {
+		memcpy(before, s->run_dir.path, sizeof before);
+		if (make_run_dir(g, &none) < 0 && *before)
+			note_run_dir(g, &none, note);
+		else if (*before)
+			(void)failure_set(note, -ENOENT,
+				"%s has been removed; error files of this attempt are in %s",
+				before, s->run_dir.path);
+	}
+	return *s->run_dir.path ? s->run_dir.path : NULL;
 }
 
 /* The guard looks at what both share, even if it is stopped. */
@@ -158,7 +191,7 @@ void guard_end_run_dir(const struct guard *g)
 /* Once; the other process may be at it, too. 0 or negative errno. */
 static int remove_run_dir(struct guard_shared *s)
 {
-	int rc = s->run_dir_removed ? 0 : run_dir_remove(s->run_dir);
+	int rc = s->run_dir_removed ? 0 : tmp_dir_remove(&s->run_dir);
 
 	if (rc == 0 || rc == -ENOENT)
 		s->run_dir_removed = 1;
@@ -168,7 +201,7 @@ static int remove_run_dir(struct guard_shared *s)
 static int not_removed(const struct guard *g, int error, struct failure *why)
 {
 	return failure_set(
-		why, -EIO, "%s: can't be removed: %s", g->shared->run_dir, strerror(-error));
+		why, -EIO, "%s: can't be removed: %s", g->shared->run_dir.path, strerror(-error));
 }
 
 int guard_remove_run_dir(const struct guard *g, struct failure *why)
@@ -200,7 +233,7 @@ pid_t guard_fork(struct guard *g, struct failure *why)
 		return failure_not_started(why, -errno, "a process");
 	if (g->supervisor > 0) {
 		g->relay = fd_take(&writer);
-		make_run_dir(g);
+		offer_run_dir(g);
 		return g->supervisor;
 	}
 	g->relay = fd_take(&reader);
@@ -395,7 +428,7 @@ static void take_over(struct guard *g, int signal, struct failure *why)
 				  signal_name(signal),
 		count > 0 ? ", except some that survive SIGKILL" : "",
 		removed < 0 ? "; this directory could not be removed: " : "",
-		removed < 0 ? g->shared->run_dir : "");
+		removed < 0 ? g->shared->run_dir.path : "");
 }
 
 void guard_wake(const struct guard *g)

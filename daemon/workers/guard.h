@@ -19,6 +19,7 @@
 #include "common/failure.h"
 #include "daemon/control/ctl_place.h"
 #include "daemon/os/helper.h"
+#include "daemon/os/tmp_dir.h"
 #include "daemon/workers/cgroup.h"
 #include "daemon/workers/oom.h"
 #include "daemon/workers/tree.h"
@@ -39,7 +40,7 @@ struct suspension {
 };
 
 /* What the two tell one another, in memory that both have. The guard makes the run's directory and
- * removes it; the supervisor writes all else. */
+ * removes it; the supervisor, which may have to make another one, writes all else. */
 struct guard_shared {
 	/* Of the run's directory: the supervisor needs it no more, the guard is at its removal, it
 	 * is gone. */
@@ -60,8 +61,8 @@ struct guard_shared {
 	/* Its user has asked for that by the control socket. */
 	volatile sig_atomic_t asked;
 	struct ctl_place control;       /* to be removed by who is the last */
-	struct failure run_dir_failure; /* code 0: it was made */
-	char run_dir[PATH_MAX];
+	struct failure run_dir_failure; /* of TMPDIR, as tmp_dir_make() has it */
+	struct tmp_dir run_dir;
 };
 
 /* Tells others that the supervisor was killed. tell() returns whether all of them know that now,
@@ -86,6 +87,7 @@ struct guard {
 	struct killed_hook on_killed; /* the caller's, before guard_wait() */
 	struct suspension suspension;
 	int watch;          /* for the leaf's being frozen; negative: none */
+	int run_dir_lock;   /* of whichever process has made that; -1: none */
 	int cut;            /* the signal that came at the supervisor's last words; 0: none */
 	uint64_t cut_ns;    /* when the first of them did */
 	bool manager_asked; /* SIGTERM came from the service manager, which has started us */
@@ -108,10 +110,15 @@ void guard_drop_cgroups(struct guard *g);
  * is still but one process, or this is a supervisor that must end at once. */
 pid_t guard_fork(struct guard *g, struct failure *why);
 
-/* In the supervisor: the directory of the run, which the guard makes while the supervisor prepares
- * the rest, as it also removes it while the supervisor ends: where many files were deleted lately,
- * ext4 takes 0.2 ms for either. NULL: it can't be made, or the guard was killed. */
-const char *guard_run_dir(struct guard *g, struct failure *why);
+/* In the supervisor: waits for the directory of the run, which the guard makes while the supervisor
+ * prepares the rest; it also removes it while the supervisor ends: where many files were deleted
+ * lately, ext4 takes 0.2 ms for either. -ESRCH: the guard was killed. note is set if it isn't in
+ * TMPDIR, or if there is none. */
+int guard_await_run_dir(struct guard *g, struct failure *note, struct failure *why);
+
+/* Then: its path; NULL: there is none. For an attempt that begins: if it was removed, or another
+ * directory has its name, another one is made, and note is set. */
+const char *guard_run_dir(struct guard *g, struct failure *note);
 
 /* In the supervisor, which needs that directory no more: the guard may remove it. */
 void guard_end_run_dir(const struct guard *g);

@@ -89,10 +89,10 @@ static struct worker *by_error_file(const struct leftovers *l, pid_t pid)
 {
 	char path[4096];
 	const char *dir = l->log_dir ? l->log_dir : l->run_dir;
-	size_t len = strlen(dir);
+	size_t len = dir ? strlen(dir) : 0;
 	unsigned attempt, local_rank;
 
-	if (!process_variable(pid, "TORCHELASTIC_ERROR_FILE", path, sizeof path) ||
+	if (!dir || !process_variable(pid, "TORCHELASTIC_ERROR_FILE", path, sizeof path) ||
 		strncmp(path, dir, len) != 0 ||
 		(l->log_dir ? sscanf(path + len, "/%u/", &local_rank) != 1 :
 			      sscanf(path + len, "/attempt_%u_local_rank_%u_", &attempt,

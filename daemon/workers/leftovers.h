@@ -20,7 +20,8 @@ struct seen;
 struct leftovers {
 	struct worker *workers; /* borrowed */
 	unsigned count;
-	/* of the error files, whose paths are in workers' environments; log_dir NULL: run_dir */
+	/* of the error files, whose paths are in workers' environments; log_dir NULL: run_dir,
+	 * which may be NULL, too */
 	const char *run_dir, *log_dir;
 	uint64_t grace_ns;
 	struct leftover nobodys; /* of workers that can't be told apart any more */

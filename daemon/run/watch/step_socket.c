@@ -2,6 +2,7 @@
 #include "daemon/run/watch/step_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -57,22 +58,51 @@ static int bind_to(int fd, const char *path, struct failure *why)
 	return 0;
 }
 
-int step_socket_open(struct step_socket *s, uv_loop_t *loop, const char *path, struct failure *why)
+static bool step_socket_is_there(const struct step_socket *s, const char *path)
 {
-	autoclose fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+
+	return s->open && lstat(path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino;
+}
+
+/* A handle polls one number for ever, so the new socket replaces the old one under it. */
+static int put_into_loop(struct step_socket *s, uv_loop_t *loop, int *fd)
+{
 	int rc;
 
+	if (s->open) {
+		(void)uv_poll_stop(&s->poll);
+		return dup3(*fd, s->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	}
+	rc = uv_poll_init(loop, &s->poll, *fd);
+	if (rc == 0)
+		s->fd = fd_take(fd);
+	return rc;
+}
+
+int step_socket_open(struct step_socket *s, uv_loop_t *loop, const char *path, struct failure *why)
+{
+	autoclose fd = -1;
+	struct stat st;
+	int rc;
+
+	if (step_socket_is_there(s, path))
+		return 0;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return failure_set(
 			why, -errno, "--progress notify: can't make a socket: %s", strerror(errno));
 	rc = bind_to(fd, path, why);
 	if (rc < 0)
 		return rc;
-	rc = uv_poll_init(loop, &s->poll, fd);
+	rc = put_into_loop(s, loop, &fd);
 	if (rc < 0)
 		return failure_set(
 			why, rc, "--progress notify: can't watch the socket: %s", uv_strerror(rc));
-	s->fd = fd_take(&fd);
+	if (lstat(path, &st) == 0) {
+		s->dev = st.st_dev;
+		s->ino = st.st_ino;
+	}
 	s->poll.data = s;
 	s->open = true;
 	(void)uv_poll_start(&s->poll, UV_READABLE, on_readable); /* can't fail */

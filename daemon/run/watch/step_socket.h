@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 #include "daemon/plan/step_source.h"
@@ -19,10 +20,13 @@ struct step_socket {
 	/* private */
 	uv_poll_t poll;
 	int fd;
+	dev_t dev; /* of the socket's file */
+	ino_t ino;
 	bool open;
 };
 
-/* Into the loop. -ENAMETOOLONG and other negative errno: why says it. */
+/* Into the loop, for an attempt: nothing where it is there still, and else anew, also at another
+ * path. On failure, -ENAMETOOLONG and the like, why is set. */
 int step_socket_open(struct step_socket *s, uv_loop_t *loop, const char *path, struct failure *why);
 
 /* What has come, but for what a flood of it leaves for the next turn. */

@@ -104,12 +104,25 @@ static void on_tick(uv_timer_t *t)
 		tell_event(s);
 }
 
-int steps_enter(struct steps *s, uv_loop_t *loop, const char *run_dir, struct failure *why)
+int steps_listen(struct steps *s, const char *run_dir, struct failure *why)
 {
 	struct arena scratch = { 0 };
 	const char *path;
 	int rc = 0;
 
+	if (!s->wanted || s->plan->progress.by != PROGRESS_NOTIFY)
+		return 0;
+	path = plan_progress_socket(run_dir, &scratch);
+	if (path)
+		rc = step_socket_open(&s->socket, s->tick.loop, path, why);
+	else if (arena_failed(&scratch))
+		rc = failure_oom(why);
+	arena_done(&scratch);
+	return rc;
+}
+
+int steps_enter(struct steps *s, uv_loop_t *loop, const char *run_dir, struct failure *why)
+{
 	s->wanted = s->plan->progress.by != PROGRESS_NONE;
 	if (!s->wanted)
 		return 0;
@@ -117,12 +130,7 @@ int steps_enter(struct steps *s, uv_loop_t *loop, const char *run_dir, struct fa
 	s->tick.data = s;
 	s->socket.on_news = on_news;
 	s->socket.owner = s;
-	if (s->plan->progress.by != PROGRESS_NOTIFY)
-		return 0;
-	path = plan_progress_socket(run_dir, &scratch);
-	rc = path ? step_socket_open(&s->socket, loop, path, why) : failure_oom(why);
-	arena_done(&scratch);
-	return rc;
+	return steps_listen(s, run_dir, why);
 }
 
 void steps_leave(struct steps *s)

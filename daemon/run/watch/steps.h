@@ -46,9 +46,12 @@ struct steps {
 	uint64_t job_step, job_at_ns, job_told_ns;
 };
 
-/* Into the loop; run_dir is where workers find the socket of --progress notify. On failure why
- * says it. steps_leave() in any case. */
+/* Into the loop; run_dir is where workers find the socket of --progress notify; NULL: they find
+ * none. On failure why is set. steps_leave() in any case. */
 int steps_enter(struct steps *s, uv_loop_t *loop, const char *run_dir, struct failure *why);
+
+/* An attempt begins, maybe with another run_dir: the socket is in it. On failure, as before. */
+int steps_listen(struct steps *s, const char *run_dir, struct failure *why);
 void steps_leave(struct steps *s);
 
 /* The workers of an attempt run. They have ended, and what they wrote is read: what they came to

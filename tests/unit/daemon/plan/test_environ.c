@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/plan/nccl_names.h"
 #include "daemon/plan/plan.h"
 
 /* A plan of node 1 of 2, whose worker 3 is rank 11; all numbers differ. */
@@ -317,6 +318,28 @@ static void test_node(void **state)
 	assert_null(edit_of(&edits, "TORCHELASTIC_ERROR_FILE"));
 	assert_non_null(edit_of(&edits, "NODE_RANK"));
 	assert_non_null(edit_of(&edits, "MASTER_PORT"));
+	arena_done(&a);
+}
+
+/* Nothing could be made for it: the launcher's own is not the workers'. */
+static void test_no_run_dir(void **state)
+{
+	static const char *const env[] = { "TORCHELASTIC_ERROR_FILE=/ours", "HOME=/root", NULL };
+	const struct attempt nowhere = { .number = 2, .master_port = "7001" };
+	struct plan p = plan_of(env);
+	struct arena a = { 0 };
+	struct env_edits edits = { 0 };
+
+	(void)state;
+	p.progress.by = PROGRESS_NOTIFY;
+	p.blackbox_dir = "/box";
+	plan_environment(&p, 0, &nowhere, &a, &edits);
+	assert_edit(&edits, "TORCHELASTIC_ERROR_FILE", NULL, ENV_REMOVED);
+	assert_edit(&edits, PROGRESS_SOCKET_VARIABLE, NULL, ENV_REMOVED);
+	assert_null(edit_of(&edits, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"));
+	assert_null(edit_of(&edits, NCCL_PIPES));
+	assert_non_null(edit_of(&edits, "RANK"));
+	assert_false(arena_failed(&a));
 	arena_done(&a);
 }
 
@@ -678,6 +701,7 @@ TESTS(environ)
 	suite_add(&s, "nothing else is touched", test_nothing_else, NULL, NULL);
 	suite_add(&s, "rewritten names have the worker's own values", test_rewritten, NULL, NULL);
 	suite_add(&s, "one script for each node", test_node, NULL, NULL);
+	suite_add(&s, "no directory for error files", test_no_run_dir, NULL, NULL);
 	suite_add(&s, "tasks of Slurm by --mpi-env rewrite-slurm", test_slurm, NULL, NULL);
 	suite_add(&s, "ranks of mpiexec by --mpi-env rewrite-pmi", test_pmi, NULL, NULL);
 	suite_add(&s, "what is set on request only", test_on_request, NULL, NULL);

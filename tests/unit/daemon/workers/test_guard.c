@@ -42,7 +42,7 @@ static int go_on(void (*supervisor)(void))
 	pid_t pid = guard_fork(&guard, &why);
 
 	if (pid == 0) {
-		if (!guard_run_dir(&guard, &why))
+		if (guard_await_run_dir(&guard, &why, &why) < 0 || !guard_run_dir(&guard, &why))
 			_exit(99);
 		supervisor();
 	}
@@ -108,7 +108,7 @@ static bool is_there(const char *path)
 
 static void use_run_dir(void)
 {
-	const char *path = guard.shared->run_dir;
+	const char *path = guard.shared->run_dir.path;
 
 	shared_numbers[0] = is_there(path);
 	guard_end_run_dir(&guard);
@@ -120,13 +120,15 @@ static void use_run_dir(void)
 
 static void remove_run_dir(void)
 {
-	_exit(guard_remove_run_dir(&guard, &why) == 0 && !is_there(guard.shared->run_dir) ? 0 : 1);
+	_exit(guard_remove_run_dir(&guard, &why) == 0 && !is_there(guard.shared->run_dir.path) ? 0 :
+												 1);
 }
 
 static void leave_run_dir(void)
 {
 	guard.shared->run_dir_taken = 1;
-	_exit(guard_remove_run_dir(&guard, &why) == 0 && is_there(guard.shared->run_dir) ? 0 : 1);
+	_exit(guard_remove_run_dir(&guard, &why) == 0 && is_there(guard.shared->run_dir.path) ? 0 :
+												1);
 }
 
 static const char *part_run_dir(void)
@@ -135,7 +137,7 @@ static const char *part_run_dir(void)
 	HOLDS(shared_numbers[0], "it is there before anything is started");
 	HOLDS(shared_numbers[1], "the guard removes it when it is not needed any more");
 	HOLDS(play(remove_run_dir) == 0, "or the supervisor does");
-	HOLDS(play(look_around) == 42 && !is_there(guard.shared->run_dir),
+	HOLDS(play(look_around) == 42 && !is_there(guard.shared->run_dir.path),
 		"or the guard at the end");
 	HOLDS(play(leave_run_dir) == 0, "the supervisor leaves it to a guard that has begun");
 	return NULL;
@@ -430,7 +432,7 @@ static const char *part_killed(void)
 
 	HOLDS(begin() == 0, "set-up");
 	rc = go_on(die_among_many);
-	HOLDS(!is_there(guard.shared->run_dir), "the run's directory is removed");
+	HOLDS(!is_there(guard.shared->run_dir.path), "the run's directory is removed");
 	HOLDS(rc == 128 + SIGKILL, "the exit code tells the signal");
 	HOLDS(why.code == -EOWNERDEAD && strstr(why.text, "SIGKILL"), "so does a sentence");
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
@@ -474,7 +476,7 @@ static void wake_nobody(void)
 {
 	sigset_t come;
 
-	shared_numbers[2] = !guard_run_dir(&guard, &why) && guard.gone;
+	shared_numbers[2] = guard_await_run_dir(&guard, &why, &why) < 0 && guard.gone;
 	guard_wake(&guard);
 	shared_numbers[1] = getpid();
 	actor_await_number(3);
@@ -488,7 +490,7 @@ static void be_dying_guard(void)
 {
 	pid_t pid = begin() < 0 ? -1 : guard_fork(&guard, &why);
 
-	if (pid == 0 && guard_run_dir(&guard, &why))
+	if (pid == 0 && guard_await_run_dir(&guard, &why, &why) == 0)
 		wake_nobody();
 	(void)close(guard.relay);
 	act_wait();

@@ -175,6 +175,10 @@ static const char *part_by_error_file(void)
 	HOLDS(actor_reap(second) == 128 + SIGTERM, "the ended worker's");
 	HOLDS(actor_lives(first), "not the living one's");
 	HOLDS(workers[1].left.count == 1 && workers[0].left.count == 0, "each counts for its own");
+	left.run_dir = NULL;
+	second = start_daemon("/nowhere/attempt_12_local_rank_5_error.json");
+	(void)leftovers_look(&left, false);
+	HOLDS(actor_lives(second), "without a directory for them it is nobody's");
 	return NULL;
 }
 
