@@ -63,7 +63,7 @@ struct back {
 	struct status status;
 	struct logs *logs; /* all attempts that are not done, the youngest first */
 	struct arena memory;
-	const char *run_dir;  /* NULL: not made, or none */
+	struct log_tree tree;
 	long nap_ns;          /* between two turns: see gather() */
 	uint64_t patience_ms; /* for a reader, at the end */
 	uint64_t written;     /* by the consoles, when on_hurry() looked last */
@@ -407,16 +407,24 @@ static void drain(struct back *b)
 	(void)uv_timer_start(&b->drain, on_drain_over, DRAIN_MS, 0);
 }
 
+/* For the first attempt, or as somebody has removed it since. */
 static int make_run_dir(struct back *b, const struct plan *plan, struct failure *why)
 {
-	int rc = tree_make_run(
-		plan->output.log_dir, plan->run_id, plan->env, &b->memory, &b->run_dir, why);
+	const char *before = b->tree.run_dir;
+	struct failure tmp = { 0 };
 	struct text note = { 0 };
+	int rc = tree_make_run(
+		plan->output.log_dir, plan->run_id, plan->env, &b->memory, &b->tree, &tmp);
 
-	if (rc < 0 || plan->output.log_dir)
-		return rc;
-	text_printf(&note, "workers' log files: %s", b->run_dir); /* nobody could guess it */
-	say(b, false, text_string(&note));
+	if (rc < 0)
+		return failure_copy(why, &tmp);
+	if (before)
+		text_printf(&note, "%s has been removed; ", before);
+	else if (tmp.code != 0)
+		text_printf(&note, "%s; ", tmp.text);
+	text_printf(&note, "workers' log files: %s", b->tree.run_dir); /* nobody could guess it */
+	if (before || !plan->output.log_dir)
+		say(b, before != NULL, text_string(&note));
 	text_done(&note);
 	return 0;
 }
@@ -427,10 +435,11 @@ int back_make_logs(struct back *b, const struct plan *plan, unsigned attempt, st
 	struct console *const journal[2] = { &b->journal.console, &b->journal.console };
 	struct console *const *remote = merge_consoles(b->merge);
 	struct console *const *to = remote ? remote : b->console_of;
-	int rc = plan->output.tree && !b->run_dir ? make_run_dir(b, plan, why) : 0;
+	bool there = !plan->output.tree || (b->tree.run_dir && tree_is_there(&b->tree));
+	int rc = there ? 0 : make_run_dir(b, plan, why);
 
 	if (rc == 0)
-		rc = logs_new(plan, attempt, b->run_dir, b->host.hostname, &b->shared,
+		rc = logs_new(plan, attempt, b->tree.run_dir, b->host.hostname, &b->shared,
 			plan->output.journal == JOURNAL_ALL ? journal : to, ret, why);
 	if (rc == 0)
 		(*ret)->owner = b;
@@ -653,6 +662,8 @@ int back_new(const struct plan *plan, const struct output_host *host, struct pos
 	struct back *b = calloc(1, sizeof *b);
 	int rc = b ? filer_init(&b->filer) : -ENOMEM;
 
+	if (b)
+		b->tree.lock = -1;
 	if (rc == 0)
 		rc = merge_new(
 			&(struct merge_host){
@@ -772,6 +783,7 @@ void back_free(struct back *b)
 	if (b->shared.steps)
 		step_lines_close(b->shared.steps);
 	free(b->shared.steps);
+	fd_closep(&b->tree.lock);
 	arena_done(&b->memory);
 	free(b);
 }

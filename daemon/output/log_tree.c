@@ -9,7 +9,7 @@
 
 #include "common/arena.h"
 #include "common/failure.h"
-#include "common/vec.h"
+#include "common/fd.h"
 #include "daemon/os/secret.h"
 
 enum { RANDOM_LEN = 8, TRIES = 100 };
@@ -56,25 +56,30 @@ int tree_make_base(const char *log_dir, const char *where, struct failure *why)
 	return rc < 0 ? failure_usage(why, "%s: %s", where, reason.text) : 0;
 }
 
-/* The base by its absolute path, as workers may change their directory. */
-static int make_base(const char *log_dir, const char *const *env, struct arena *arena, char **ret,
-	struct failure *why)
+static int make_own_base(
+	const char *const *env, struct arena *arena, struct log_tree *ret, struct failure *why)
 {
-	const char *tmp = env_get(env, "TMPDIR");
-	char *here;
+	struct failure reason = { 0 };
+	int rc;
 
-	if (!log_dir) {
-		*ret = arena_printf(
-			arena, "%s/launchd_logs_XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
-		if (arena_failed(arena))
-			return failure_oom(why);
-		return mkdtemp(*ret) ? 0 :
-				       failure_set(why, -errno,
-					       "can't create the log directory %s: %s; choose "
-					       "another with --log-dir DIR",
-					       *ret, strerror(errno));
-	}
-	here = *log_dir == '/' ? NULL : get_current_dir_name();
+	ret->own = arena_alloc(arena, sizeof *ret->own);
+	if (!ret->own)
+		return failure_oom(why);
+	fd_closep(&ret->lock);
+	rc = tmp_dir_make(env, "launchd_logs_", TMP_DIR_KEPT, ret->own, &ret->lock, &reason);
+	if (rc < 0)
+		return failure_set(why, rc,
+			"can't create a log directory: %s; choose one with --log-dir DIR",
+			reason.text);
+	(void)failure_copy(why, &reason);
+	return 0;
+}
+
+/* The base by its absolute path, as workers may change their directory. */
+static int make_base(const char *log_dir, struct arena *arena, char **ret, struct failure *why)
+{
+	char *here = *log_dir == '/' ? NULL : get_current_dir_name();
+
 	if (*log_dir != '/' && !here)
 		return failure_set(why, -errno, "log directory %s: %s", log_dir, strerror(errno));
 	*ret = here ? arena_printf(arena, "%s/%s", here, log_dir) : arena_strdup(arena, log_dir);
@@ -98,14 +103,17 @@ static int random_name(char ret[RANDOM_LEN + 1], struct failure *why)
 }
 
 int tree_make_run(const char *log_dir, const char *run_id, const char *const *env,
-	struct arena *arena, const char **ret, struct failure *why)
+	struct arena *arena, struct log_tree *ret, struct failure *why)
 {
 	char suffix[RANDOM_LEN + 1];
 	char *base = NULL, *id = arena_strdup(arena, run_id);
-	int rc = make_base(log_dir, env, arena, &base, why);
+	int rc = log_dir ? make_base(log_dir, arena, &base, why) :
+			   make_own_base(env, arena, ret, why);
 
 	if (rc < 0)
 		return rc;
+	if (!log_dir)
+		base = ret->own->path;
 	for (char *c = id; *c; c++)
 		*c = *c == '/' ? '_' : *c; /* one directory, whatever the id is */
 	for (int i = 0; i < TRIES; i++) {
@@ -118,7 +126,7 @@ int tree_make_run(const char *log_dir, const char *run_id, const char *const *en
 		if (arena_failed(arena))
 			return failure_oom(why);
 		if (mkdir(path, 0777) == 0) {
-			*ret = path;
+			ret->run_dir = path;
 			return 0;
 		}
 		if (errno != EEXIST)
@@ -126,6 +134,14 @@ int tree_make_run(const char *log_dir, const char *run_id, const char *const *en
 	}
 	return failure_set(why, -errno, "can't create anything in the log directory %s: %s", base,
 		strerror(errno));
+}
+
+bool tree_is_there(const struct log_tree *t)
+{
+	struct stat st;
+
+	return (!t->own || tmp_dir_is_there(t->own)) && stat(t->run_dir, &st) == 0 &&
+		S_ISDIR(st.st_mode);
 }
 
 int tree_make_attempt(const char *run_dir, unsigned attempt, unsigned first, unsigned count,

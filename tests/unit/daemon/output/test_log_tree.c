@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/fd.h"
 #include "daemon/output/log_tree.h"
 #include "tests/unit/daemon/output/scratch_dir.h"
 
@@ -55,7 +57,8 @@ static void test_run(void **state)
 {
 	static const char *const env[] = { NULL };
 	const struct run_row *row = *state;
-	const char *path = NULL, *name;
+	struct log_tree tree = { .lock = -1 };
+	const char *path, *name;
 	struct failure why = { 0 };
 	struct arena arena = { 0 };
 	char here[256], expected[512];
@@ -63,7 +66,8 @@ static void test_run(void **state)
 
 	setup();
 	assert_non_null(getcwd(here, sizeof here));
-	rc = tree_make_run(row->log_dir, row->run_id, env, &arena, &path, &why);
+	rc = tree_make_run(row->log_dir, row->run_id, env, &arena, &tree, &why);
+	path = tree.run_dir;
 	assert_outcome(rc, row->rc, &why, row->part);
 	if (rc == 0) {
 		(void)snprintf(expected, sizeof expected, "%s/%s", here, row->where);
@@ -81,27 +85,58 @@ static void test_run(void **state)
 static void test_tmpdir(void **state)
 {
 	char here[256], variable[300];
-	const char *env[] = { variable, NULL }, *first, *second;
+	const char *env[] = { variable, NULL }, *first;
+	struct log_tree tree = { .lock = -1 };
 	struct failure why = { 0 };
 	struct arena arena = { 0 };
 	struct stat st;
 	char base[512];
+	int fd;
 
 	(void)state;
 	setup();
 	assert_non_null(getcwd(here, sizeof here));
 	(void)snprintf(variable, sizeof variable, "TMPDIR=%s", here);
-	assert_int_equal(tree_make_run(NULL, "job", env, &arena, &first, &why), 0);
-	assert_int_equal(tree_make_run(NULL, "job", env, &arena, &second, &why), 0);
-	assert_string_not_equal(first, second);
+	assert_int_equal(tree_make_run(NULL, "job", env, &arena, &tree, &why), 0);
+	first = tree.run_dir;
+	assert_contains(first, here);
 	assert_contains(first, "/launchd_logs_");
 	assert_contains(first, "/job_");
 	(void)snprintf(base, sizeof base, "%.*s", (int)(strrchr(first, '/') - first), first);
 	assert_int_equal(stat(base, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
-	(void)snprintf(variable, sizeof variable, "TMPDIR=%s/gone", here);
-	assert_outcome(tree_make_run(NULL, "job", env, &arena, &first, &why), -ENOENT, &why,
-		"; choose another with --log-dir DIR");
+	fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1); /* systemd-tmpfiles leaves it alone */
+	fd_closep(&fd);
+	assert_true(tree_is_there(&tree));
+	assert_int_equal(rename(base, "away"), 0);
+	assert_false(tree_is_there(&tree));
+	assert_int_equal(mkdir(base, 0700), 0);
+	assert_int_equal(mkdir(first, 0700), 0);
+	assert_false(tree_is_there(&tree)); /* another one's */
+	assert_int_equal(tree_make_run(NULL, "job", env, &arena, &tree, &why), 0);
+	assert_string_not_equal(first, tree.run_dir);
+	assert_true(tree_is_there(&tree));
+	assert_int_equal(rmdir(tree.run_dir), 0);
+	assert_false(tree_is_there(&tree));
+	fd_closep(&tree.lock);
+	arena_done(&arena);
+}
+
+/* Not in memory, where it may be large and nobody would remove it. */
+static void test_tmpdir_gone(void **state)
+{
+	static const char *const env[] = { "TMPDIR=/nowhere", NULL };
+	struct log_tree tree = { .lock = -1 };
+	struct failure why = { 0 };
+	struct arena arena = { 0 };
+
+	(void)state;
+	assert_int_equal(tree_make_run(NULL, "job", env, &arena, &tree, &why), 0);
+	assert_string_equal(why.text, "TMPDIR=/nowhere can't be used: No such file or directory");
+	assert_int_equal(strncmp(tree.run_dir, "/tmp/launchd_logs_", 18), 0);
+	assert_int_equal(tmp_dir_remove(tree.own), 0);
+	fd_closep(&tree.lock);
 	arena_done(&arena);
 }
 
@@ -154,6 +189,7 @@ TESTS(log_tree)
 	SUITE_ROWS(&s, test_run, runs);
 	SUITE_ROWS(&s, test_base, bases);
 	suite_add(&s, "a directory in $TMPDIR", test_tmpdir, NULL, NULL);
+	suite_add(&s, "a $TMPDIR that isn't there", test_tmpdir_gone, NULL, NULL);
 	suite_add(&s, "an attempt's directories", test_attempt, NULL, NULL);
 	if (rc == 0)
 		rc = suite_run(&s);
