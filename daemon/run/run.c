@@ -222,14 +222,35 @@ static void on_checked(void *owner)
 	preflight_release(owner);
 }
 
+/* Where the run's directory is, if not in TMPDIR. Most nodes have the same TMPDIR: on a joined
+ * console one of them is enough; and new directories for logs are noted, too. */
+static void run_note_place(struct run *r)
+{
+	const struct output_plan *o = &r->plan->output;
+	bool again = (o->joined && r->plan->node_rank > 0) || (o->tree && !o->log_dir);
+
+	if (r->run_dir_note.code == 0)
+		return;
+	if (r->run_dir)
+		bus_note(r->in->bus, again ? NOTE_VERBOSE : NOTE_INFO, r->run_dir_note.text);
+	else
+		bus_note(r->in->bus, o->tree ? NOTE_VERBOSE : NOTE_WARNING, r->run_dir_note.text);
+	if (!r->run_dir && r->plan->progress.by == PROGRESS_NOTIFY)
+		bus_note(r->in->bus, NOTE_WARNING,
+			"--progress notify: there is no directory for its socket: no step is "
+			"known");
+	r->run_dir_note = (struct failure){ 0 };
+}
+
 /* Somebody may have cleaned the place where they were. */
-static void renew_places(struct run *r)
+static void run_renew_places(struct run *r)
 {
 	struct failure note = { 0 }, no_steps = { 0 };
 
+	run_note_place(r);
 	r->run_dir = guard_run_dir(r->in->guard, &note);
 	if (note.code != 0)
-		bus_note(r->in->bus, NOTE_WARNING, note.text);
+		bus_note(r->in->bus, r->plan->output.tree ? NOTE_VERBOSE : NOTE_WARNING, note.text);
 	if (steps_listen(&r->steps, r->run_dir, &no_steps) < 0)
 		bus_note(r->in->bus, NOTE_WARNING, no_steps.text);
 	answers_renew(r->answers);
@@ -244,7 +265,7 @@ static void on_start(void *owner, unsigned attempt, unsigned master_port)
 	if (!r->preempt_watch.open && attempt == 0)
 		request_watch_preemption(r);
 	run_merge_start(r);
-	renew_places(r);
+	run_renew_places(r);
 	attempt_start(r, attempt, master_port);
 }
 
@@ -409,15 +430,12 @@ static const struct output_events output_events_of_run = {
 static int listen_to_all(struct run *r)
 {
 	int rc = output_attach(r->in->output, &r->loop, &output_events_of_run, r, r->why);
-	struct failure note = { 0 };
 
 	if (rc == 0)
-		rc = guard_await_run_dir(r->in->guard, &note, r->why);
+		rc = guard_await_run_dir(r->in->guard, &r->run_dir_note, r->why);
 	if (rc < 0)
 		return rc;
-	r->run_dir = guard_run_dir(r->in->guard, &note);
-	if (note.code != 0)
-		bus_note(r->in->bus, r->run_dir ? NOTE_INFO : NOTE_WARNING, note.text);
+	r->run_dir = guard_run_dir(r->in->guard, &r->run_dir_note);
 	rc = steps_enter(&r->steps, &r->loop, r->run_dir, r->why);
 	if (rc == 0)
 		rc = request_listen(r);

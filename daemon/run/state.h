@@ -48,6 +48,7 @@ struct run {
 	const struct run_input *in;
 	const struct plan *plan;
 	const char *run_dir;
+	struct failure run_dir_note; /* why it is not in TMPDIR, until that is said */
 	struct run_end *end;
 	struct failure *why;
 	int rc; /* negative: there was no job */

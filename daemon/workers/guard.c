@@ -136,8 +136,8 @@ static void note_run_dir(const struct guard *g, const struct failure *reason, st
 	const char *path = g->shared->run_dir.path;
 
 	if (reason->code != 0)
-		(void)failure_set(note, reason->code, "%s; %s%s", reason->text,
-			*path ? "error files are in " : "workers have no error files", path);
+		(void)failure_set(note, reason->code, "%s; %s%s", reason->text, path,
+			*path ? " is used instead" : "workers have no error files");
 }
 
 int guard_await_run_dir(struct guard *g, struct failure *note, struct failure *why)
@@ -167,8 +167,8 @@ const char *guard_run_dir(struct guard *g, struct failure *note)
 			note_run_dir(g, &none, note);
 		else if (*before)
 			(void)failure_set(note, -ENOENT,
-				"%s has been removed; error files of this attempt are in %s",
-				before, s->run_dir.path);
+				"%s has been removed; %s is used from now on", before,
+				s->run_dir.path);
 	}
 	return *s->run_dir.path ? s->run_dir.path : NULL;
 }

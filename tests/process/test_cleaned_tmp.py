@@ -17,7 +17,7 @@ from together import warnings
 
 RECORD = json.dumps({'message': {'message': 'ValueError: the teapot is empty'}})
 
-# A worker that does away with what it finds in $TMPDIR, and fails; the next one tells how far it is, and fails with words.
+# A worker that does away with what is in $TMPDIR, and fails; the next one tells its step, and fails with words.
 CLEANS = f'''
 import os, shutil, socket, sys
 if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':
@@ -80,7 +80,7 @@ def test_the_next_attempt_has_another_one(cleaned, place):
     assert_words(place, result)
     said = warnings(result)[1]
     assert f'warning: {place.tmp}/launchd_' in said
-    assert f' has been removed; error files of this attempt are in {place.tmp}/launchd_' in said
+    assert f' has been removed; {place.tmp}/launchd_' in said
     assert [event['step'] for event in of(read(place.path / 'events'), 'step')] == [7]
     assert not list(place.tmp.iterdir())
 
