@@ -529,6 +529,10 @@ static void watch_directory(struct answers *a)
 {
 	struct ctl_place dir = a->run->in->guard->shared->control;
 
+	/* the kernel gives a user 128 such handles, and --per-process may start as many launchers
+	 */
+	if (a->run->plan->process.local_rank > 0)
+		return;
 	if (!a->watched)
 		(void)uv_fs_event_init(&a->run->loop, &a->watch); /* can't fail */
 	else

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from control import Control, launchctl, socket_dir, socket_of
-from harness import LIMIT, native, stop, supervisor_of
+from harness import LIMIT, is_idle, let_pass, native, status_of, stop, supervisor_of, until
 from needs import needs_root
 from test_events import of, read
 from together import warnings
@@ -163,6 +163,16 @@ def test_control_socket(job, place, clean):
     with Control(socket_of(job)) as control:
         control.ask('stop')
     assert job.end().rc == 143 and not socket_dir(place).exists()
+
+
+def test_nothing_wakes_up_while_nothing_happens(job):
+    supervisor = supervisor_of(job.pid)
+    until(lambda: is_idle(supervisor), 'it to wait for events')
+    before = [status_of(pid)['voluntary_ctxt_switches'] for pid in (job.pid, supervisor)]
+    let_pass(3, 'nothing wakes either of them')
+    assert [status_of(pid)['voluntary_ctxt_switches'] for pid in (job.pid, supervisor)] == before
+    job.signal(signal.SIGTERM)
+    assert job.end().rc == 143
 
 
 def test_a_link_in_place_of_its_directory(job, place):
