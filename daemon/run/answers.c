@@ -518,29 +518,18 @@ static void on_asked(void *owner, struct ctl_client *c, const struct demand *d)
 	__builtin_unreachable();
 }
 
-static void on_directory(uv_fs_event_t *e, const char *name, int events, int status)
+static void on_directory(void *owner)
 {
-	(void)name, (void)events, (void)status;
-	answers_renew(e->data);
+	answers_renew(owner);
 }
 
-/* The socket is in another directory, or in one of the same name. */
+/* The kernel gives a user 128 such watches, and --per-process may start as many launchers. */
 static void watch_directory(struct answers *a)
 {
-	struct ctl_place dir = a->run->in->guard->shared->control;
-
-	/* the kernel gives a user 128 such handles, and --per-process may start as many launchers
-	 */
-	if (a->run->plan->process.local_rank > 0)
-		return;
-	if (!a->watched)
-		(void)uv_fs_event_init(&a->run->loop, &a->watch); /* can't fail */
-	else
-		(void)uv_fs_event_stop(&a->watch);
-	a->watched = true;
-	a->watch.data = a;
-	*strrchr(dir.path, '/') = '\0';
-	(void)uv_fs_event_start(&a->watch, on_directory, dir.path, 0); /* else at each attempt */
+	a->watch.on_change = on_directory;
+	a->watch.owner = a;
+	if (a->run->plan->process.local_rank == 0)
+		ctl_watch_start(&a->watch, &a->run->loop, &a->run->in->guard->shared->control);
 }
 
 static void open_socket(struct answers *a)
@@ -612,6 +601,7 @@ void answers_init(struct answers *a, struct run *r, struct bus *b)
 {
 	a->run = r;
 	a->since_ns = utc_now_ns();
+	a->watch.fd = -1;
 	a->server = (struct ctl_server){ .asked = on_asked, .owner = a, .listening = -1 };
 	a->survey =
 		(struct survey){ .ask_self = ask_self, .owner = a, .run = r, .server = &a->server };
@@ -638,9 +628,7 @@ void answers_leave(struct answers *a)
 	a->entered = a->asked = false;
 	a->waiting_count = 0;
 	uv_close((uv_handle_t *)&a->patience, NULL);
-	if (a->watched)
-		uv_close((uv_handle_t *)&a->watch, NULL);
-	a->watched = false;
+	ctl_watch_stop(&a->watch);
 	survey_leave(&a->survey);
 	ctl_server_close(&a->server);
 	ctl_forget(&a->run->in->guard->shared->control);

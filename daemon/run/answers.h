@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "daemon/control/ctl_server.h"
+#include "daemon/control/ctl_watch.h"
 #include "daemon/run/survey.h"
 
 struct bus;
@@ -28,12 +29,11 @@ struct answers {
 	struct ctl_server server;
 	int64_t since_ns; /* CLOCK_REALTIME: this launcher's start */
 	uv_timer_t patience;
-	bool entered;        /* the timer is in the loop */
-	bool tried;          /* to open the socket, or it is about to be */
-	bool open;           /* it is */
-	bool watched;        /* the next handle is in the loop: */
-	uv_fs_event_t watch; /* tells that the socket's directory has changed */
-	bool asked;          /* the output thread has been, for that many lines: */
+	bool entered;           /* the timer is in the loop */
+	bool tried;             /* to open the socket, or it is about to be */
+	bool open;              /* it is */
+	struct ctl_watch watch; /* of the directory of the socket */
+	bool asked;             /* the output thread has been, for that many lines: */
 	unsigned lines;
 	struct waiting waiting[CONTROL_ALL + 1]; /* each once */
 	unsigned waiting_count;
