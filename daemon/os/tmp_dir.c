@@ -118,24 +118,24 @@ int tmp_dir_make(const char *const *env, const char *name, enum tmp_dir_use use,
 	}
 	if (rc < 0)
 		rc = make_here(name, ret, ret_lock);
-	if (rc < 0) {
+	if (rc < 0)
 		*ret->path = '\0';
-		return failure_set(why, first,
-			"%s%s can't be used: %s; neither can any other temporary directory, nor "
-			"the working directory",
-			set ? "TMPDIR=" : "", set ? tmp : "/tmp", strerror(-first));
-	}
-	if (first && set)
-		(void)failure_set(why, first, "TMPDIR=%s can't be used: %s", tmp, strerror(-first));
-	return 0;
+	if (first)
+		(void)failure_set(why, first, "%s%s can't be used: %s%s", set ? "TMPDIR=" : "",
+			set ? tmp : "/tmp", strerror(-first),
+			rc < 0 ? "; neither can any other temporary directory, nor the working "
+				 "directory" :
+				 "");
+	return rc < 0 ? first : 0;
 }
 
 bool tmp_dir_is_there(const struct tmp_dir *d)
 {
 	struct stat st;
 
-	return lstat(d->path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-		st.st_dev == d->dev && st.st_ino == d->ino;
+	/* not by its owner, which is another one than its maker on NFS, for root */
+	return lstat(d->path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_dev == d->dev &&
+		st.st_ino == d->ino;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)

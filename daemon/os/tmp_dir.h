@@ -26,8 +26,8 @@ enum tmp_dir_use {
  * ret is empty.
  *
  * *ret_lock is a descriptor of it with a shared lock: while it is open, systemd-tmpfiles(8) leaves
- * the directory alone, and no other one has its inode. why is also set on success where TMPDIR
- * can't be used. */
+ * the directory alone, and no other one has its inode. why is also set on success where TMPDIR,
+ * or /tmp without it, can't be used. */
 int tmp_dir_make(const char *const *env, const char *name, enum tmp_dir_use use,
 	struct tmp_dir *ret, int *ret_lock, struct failure *why);
 

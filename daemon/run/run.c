@@ -430,15 +430,18 @@ static const struct output_events output_events_of_run = {
 static int listen_to_all(struct run *r)
 {
 	int rc = output_attach(r->in->output, &r->loop, &output_events_of_run, r, r->why);
+	struct failure no_steps = { 0 };
 
 	if (rc == 0)
 		rc = guard_await_run_dir(r->in->guard, &r->run_dir_note, r->why);
 	if (rc < 0)
 		return rc;
 	r->run_dir = guard_run_dir(r->in->guard, &r->run_dir_note);
-	rc = steps_enter(&r->steps, &r->loop, r->run_dir, r->why);
-	if (rc == 0)
-		rc = request_listen(r);
+	rc = steps_enter(&r->steps, &r->loop, r->run_dir, &no_steps);
+	if (rc < 0 && r->run_dir_note.code == 0)
+		return failure_copy(r->why, &no_steps);
+	/* else it is not the place that the user chose, and an attempt warns of it */
+	rc = request_listen(r);
 	if (rc < 0)
 		return rc;
 	rc = spawn_seal_descriptors();

@@ -68,7 +68,18 @@ def test_another_place(failing, place, work, left):
     result, file = failing(READ_ONLY, '--progress=notify', LEFT=left, WORK=work)
     assert file.startswith(f'{left}/launchd_') and f'socket {left}/launchd_' in result.out
     assert 'ValueError: the teapot is empty' in result.err and warnings(result) == []
+    assert f"launchd: note: /tmp can't be used: Read-only file system; {left}/launchd_" in result.err
     assert not pathlib.Path(file).parent.exists()
+
+
+@needs_mounts
+def test_a_place_that_has_no_room_for_a_socket(failing, place):
+    """A socket's path has 107 bytes at most; the user did not choose this one."""
+    work = place.path / ('w' * 100)
+    work.mkdir()
+    result, file = failing(READ_ONLY, '--progress=notify', LEFT=str(work), WORK=str(work))
+    assert file.startswith(f'{work}/launchd_') and 'ValueError: the teapot is empty' in result.err
+    assert [line for line in warnings(result) if '--progress notify: the path of the socket is too long' in line]
 
 
 @pytest.mark.parametrize('left', ['the user\'s', 'work'])
