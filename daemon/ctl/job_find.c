@@ -15,10 +15,11 @@
 enum fit {
 	FIT_NONE,
 	FIT_OTHERS,  /* another user's says that it has the name */
-	FIT_OWN,     /* this user's does */
+	FIT_STRANGE, /* the pid is that of another user's guard in another pid namespace */
+	FIT_OWN,     /* this user's says that it has the name */
 	FIT_SERVICE, /* it has the service's directory */
-	FIT_FOREIGN, /* the pid is its guard's in another pid namespace */
-	FIT_PID,
+	FIT_FOREIGN, /* the pid is that of this user's guard in another pid namespace */
+	FIT_PID,     /* the pid is its guard's here, which nobody else can have */
 };
 
 static bool job_says(
@@ -29,13 +30,23 @@ static bool job_says(
 	return text && strcmp(text, job) == 0;
 }
 
-/* Without an answer: by its socket's name and place. */
-static enum fit fit_of_place(const struct job_seen *j, const char *job)
+/* 0: it is none. */
+static pid_t pid_of_job(const char *job)
 {
 	uint64_t pid;
 
-	if (num_parse(job, 1, INT32_MAX, &pid) == 0 && (pid_t)pid == j->guard)
-		return j->known ? FIT_PID : FIT_FOREIGN;
+	return job && num_parse(job, 1, INT32_MAX, &pid) == 0 ? (pid_t)pid : 0;
+}
+
+/* Without an answer: by its socket's name and place. */
+static enum fit fit_of_place(const struct job_seen *j, const char *job)
+{
+	pid_t pid = pid_of_job(job);
+
+	if (pid > 0 && pid == j->here)
+		return FIT_PID;
+	if (pid > 0 && pid == j->guard)
+		return j->uid == geteuid() ? FIT_FOREIGN : FIT_STRANGE;
 	return j->place && strcmp(j->place, job) == 0 ? FIT_SERVICE : FIT_NONE;
 }
 
@@ -90,7 +101,7 @@ static int several_found(const struct jobs *jobs, size_t count, struct failure *
 		text_add(&list, list.len > 0 ? ", " : "");
 		name = name ? name : j->root ? "" : "one that does not answer";
 		text_add_shown(&list, name, strlen(name)); /* another user may have named it */
-		text_printf(&list, " (pid %d", (int)j->guard);
+		text_printf(&list, " (pid %d", (int)(j->here > 0 ? j->here : j->guard));
 		if (j->uid != geteuid())
 			text_printf(&list, ", uid %u", (unsigned)j->uid);
 		text_add(&list, ")");
@@ -119,6 +130,10 @@ static int none_found(const struct jobs *jobs, const char *job, struct failure *
 				busy ? "is busy with other clients" : "does not answer",
 				(int)j->guard);
 	}
+	if (jobs->cut)
+		return failure_set(why, -ESRCH,
+			"no such job was found, but a user has more sockets than are looked at; "
+			"name the job by --job PID");
 	if (job)
 		return failure_set(why, -ESRCH,
 			"no job \"%s\" runs on this host%s; launchctl list shows those that do",
@@ -174,14 +189,33 @@ static int find_only(struct jobs *jobs, struct ctl_link *ret, struct failure *wh
 	return count > 1 ? several_found(jobs, count, why) : take_first(jobs, ret, why);
 }
 
+/* By the pid alone, so that no crowd is in the way. False: there is none that is so sure. */
+static bool find_guard(const char *const *env, const char *job, struct jobs *jobs,
+	struct ctl_link *ret, int *ret_rc, struct failure *why)
+{
+	size_t count;
+	bool found;
+
+	jobs_open(jobs, env, pid_of_job(job), jobs->cjson, jobs->arena);
+	found = sort_out(jobs, job, &count) == FIT_PID;
+	if (found)
+		*ret_rc = take_first(jobs, ret, why);
+	jobs_close(jobs);
+	return found;
+}
+
 int job_find(const char *const *env, const char *job, const struct cjson *cjson,
 	struct ctl_link *ret, struct failure *why)
 {
 	struct arena memory = { 0 };
-	struct jobs jobs;
+	struct jobs jobs = { .cjson = cjson, .arena = &memory };
 	int rc;
 
-	jobs_open(&jobs, env, cjson, &memory);
+	if (pid_of_job(job) > 0 && find_guard(env, job, &jobs, ret, &rc, why)) {
+		arena_done(&memory);
+		return rc;
+	}
+	jobs_open(&jobs, env, 0, cjson, &memory);
 	if (arena_failed(&memory))
 		rc = failure_oom(why);
 	else

@@ -10,17 +10,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "common/fd.h"
 #include "common/monotonic.h"
+#include "common/text.h"
 #include "daemon/control/ctl_place.h"
 #include "daemon/os/procfs.h"
 
 enum {
-	NAMES_MAX = 4096, /* that are read of a directory, which may be an enemy's */
+	/* another user's share */
+	USER_LOOKS = 1024,    /* directories, and names in them */
+	USER_SOCKETS = 128,   /* that are open at once */
+	USER_BYTES = 4 << 20, /* of all that they say */
 	LOOK_MS = 300,
 	RETRY_MS = 50,
 	ENOUGH_MS = 2000, /* for the others, when there is enough */
@@ -34,6 +39,56 @@ struct socket_dir {
 	const char *place; /* as struct job_seen has it */
 };
 
+/* Another user, and what is left of that share. */
+struct job_user {
+	uid_t uid;
+	unsigned looks, sockets;
+	size_t bytes;
+};
+
+/* *at has room for one more than count. False: there is no memory. */
+static bool jobs_grow(struct arena *a, void **at, size_t count, size_t *room, size_t size)
+{
+	size_t more = *room ? 2 * *room : 16;
+	void *wider = count < *room ? *at : arena_alloc(a, more * size);
+
+	if (wider && wider != *at) {
+		if (count > 0)
+			memcpy(wider, *at, count * size);
+		*at = wider;
+		*room = more;
+	}
+	return wider != NULL;
+}
+
+/* NULL: it is this user, whose share is all, or there is no memory. */
+static struct job_user *user_of(struct jobs *jobs, uid_t uid)
+{
+	void *at = jobs->users;
+
+	if (uid == geteuid())
+		return NULL;
+	for (size_t i = 0; i < jobs->user_count; i++)
+		if (jobs->users[i].uid == uid)
+			return &jobs->users[i];
+	if (!jobs_grow(jobs->arena, &at, jobs->user_count, &jobs->user_room, sizeof *jobs->users))
+		return NULL;
+	jobs->users = at;
+	jobs->users[jobs->user_count] = (struct job_user){ uid, USER_LOOKS, USER_SOCKETS, 0 };
+	return &jobs->users[jobs->user_count++];
+}
+
+/* Takes one from a share. False: it was used up. */
+static bool takes_one(struct jobs *jobs, unsigned *left)
+{
+	if (*left == 0) {
+		jobs->cut = true;
+		return false;
+	}
+	--*left;
+	return true;
+}
+
 /* Whether the listener is the supervisor of the guard that the socket is named after. A guard of
  * another pid namespace has other numbers here, and one that was killed has none. */
 static bool guard_fits(struct job_seen *j)
@@ -44,9 +99,9 @@ static bool guard_fits(struct job_seen *j)
 		return true;
 	if (process_read(j->link.supervisor, &supervisor) < 0)
 		return j->uid == geteuid();
-	j->known = supervisor.parent == j->guard;
-	return j->known || process_innermost_pid(supervisor.parent) == j->guard ||
-		(kill(j->guard, 0) < 0 && errno == ESRCH);
+	if (supervisor.parent == j->guard || process_innermost_pid(supervisor.parent) == j->guard)
+		j->here = supervisor.parent;
+	return j->here > 0 || (kill(j->guard, 0) < 0 && errno == ESRCH);
 }
 
 /* By the opened directory, since its path may lead elsewhere by now; without /proc by the path. */
@@ -69,23 +124,26 @@ static int connect_to(const struct jobs *jobs, struct job_seen *j, int dir, cons
 
 static struct job_seen *jobs_add(struct jobs *jobs)
 {
-	if (jobs->count == jobs->room) {
-		size_t room = jobs->room ? 2 * jobs->room : 16;
-		struct job_seen *at = arena_alloc(jobs->arena, room * sizeof *at);
+	void *at = jobs->at;
 
-		if (!at)
-			return NULL;
-		if (jobs->count > 0)
-			memcpy(at, jobs->at, jobs->count * sizeof *at);
-		jobs->at = at;
-		jobs->room = room;
-	}
+	if (!jobs_grow(jobs->arena, &at, jobs->count, &jobs->room, sizeof *jobs->at))
+		return NULL;
+	jobs->at = at;
 	return &jobs->at[jobs->count++];
+}
+
+static void forget_job(struct jobs *jobs, struct job_seen *j)
+{
+	jobs->cjson->free(j->root);
+	j->root = NULL;
+	ctl_link_close(&j->link);
+	fd_closep(&j->dir);
 }
 
 static void open_socket(struct jobs *jobs, const struct socket_dir *d, const char *name)
 {
 	struct job_seen j = { .link.fd = -1, .uid = d->uid, .place = d->place, .dir = -1 }, *kept;
+	struct job_user *user = user_of(jobs, d->uid);
 	struct stat st;
 	int rc;
 
@@ -98,19 +156,22 @@ static void open_socket(struct jobs *jobs, const struct socket_dir *d, const cha
 		j.dir = fcntl(d->fd, F_DUPFD_CLOEXEC, 3);
 	if (rc < 0 && j.dir < 0)
 		return;
-	kept = jobs_add(jobs);
+	kept = user && !takes_one(jobs, &user->sockets) ? NULL : jobs_add(jobs);
 	if (kept)
 		*kept = j;
+	else
+		forget_job(jobs, &j);
 }
 
 static void look_into(struct jobs *jobs, struct socket_dir *d)
 {
+	struct job_user *user = user_of(jobs, d->uid);
 	DIR *list = fdopendir(d->fd);
 	const struct dirent *e;
 
 	if (!list)
 		return;
-	for (int i = 0; i < NAMES_MAX && (e = readdir(list)); i++)
+	while ((e = readdir(list)) && (!user || takes_one(jobs, &user->looks)))
 		open_socket(jobs, d, e->d_name);
 	(void)closedir(list);
 	d->fd = -1;
@@ -126,22 +187,26 @@ static bool may_look(const struct ctl_dir *dir, const struct stat *st)
 /* Each directory once: two names may lead to one. */
 struct socket_scan {
 	struct jobs *jobs;
-	size_t count;
+	pid_t named;
+	size_t count, room;
 	struct {
 		dev_t dev;
 		ino_t ino;
-	} seen[64]; /* more of them are other users': theirs have one name each */
+	} * seen;
 };
 
 static bool was_seen(struct socket_scan *s, const struct stat *st)
 {
+	void *at = s->seen;
+
 	for (size_t i = 0; i < s->count; i++)
 		if (s->seen[i].dev == st->st_dev && s->seen[i].ino == st->st_ino)
 			return true;
-	if (s->count < sizeof s->seen / sizeof *s->seen) {
-		s->seen[s->count].dev = st->st_dev;
-		s->seen[s->count++].ino = st->st_ino;
-	}
+	if (!jobs_grow(s->jobs->arena, &at, s->count, &s->room, sizeof *s->seen))
+		return false;
+	s->seen = at;
+	s->seen[s->count].dev = st->st_dev;
+	s->seen[s->count++].ino = st->st_ino;
 	return false;
 }
 
@@ -152,33 +217,46 @@ static void on_dir(void *owner, const struct ctl_dir *dir)
 		.fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK),
 		.path = dir->path,
 	};
+	struct job_user *user;
 	struct stat st;
+	char name[32];
 
 	if (d.fd < 0)
 		return;
-	if (fstat(d.fd, &st) == 0 && may_look(dir, &st) && !was_seen(s, &st)) {
+	if (fstat(d.fd, &st) == 0 && may_look(dir, &st)) {
 		d.uid = st.st_uid;
+		user = user_of(s->jobs, d.uid);
 		d.place = dir->service ? arena_strdup(s->jobs->arena, dir->service) : NULL;
-		look_into(s->jobs, &d);
+		(void)snprintf(name, sizeof name, "%d.sock", (int)s->named);
+		if ((user && !takes_one(s->jobs, &user->looks)) || was_seen(s, &st))
+			fd_closep(&d.fd);
+		else if (s->named > 0)
+			open_socket(s->jobs, &d, name);
+		else
+			look_into(s->jobs, &d);
 	}
 	fd_closep(&d.fd);
 }
 
-void jobs_open(
-	struct jobs *ret, const char *const *env, const struct cjson *cjson, struct arena *arena)
+/* As many as may be: the share of one user alone is more than is common. */
+static void allow_files(void)
 {
-	struct socket_scan s = { .jobs = ret };
+	struct rlimit limit;
 
-	*ret = (struct jobs){ .cjson = cjson, .arena = arena };
-	ctl_dirs(env, geteuid() == 0, on_dir, &s);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
 }
 
-static void forget_job(struct jobs *jobs, struct job_seen *j)
+void jobs_open(struct jobs *ret, const char *const *env, pid_t named, const struct cjson *cjson,
+	struct arena *arena)
 {
-	jobs->cjson->free(j->root);
-	j->root = NULL;
-	ctl_link_close(&j->link);
-	fd_closep(&j->dir);
+	struct socket_scan s = { .jobs = ret, .named = named };
+
+	*ret = (struct jobs){ .cjson = cjson, .arena = arena };
+	allow_files();
+	ctl_dirs(env, geteuid() == 0, on_dir, &s);
 }
 
 void jobs_close(struct jobs *jobs)
@@ -214,10 +292,27 @@ static void connect_again(struct jobs *jobs, struct job_seen *j)
 		j->asked = false;
 }
 
-/* 0: it has not answered yet. */
-static void hear_job(struct job_seen *j, int64_t waited_ms)
+/* What it has said does not go into its user's share: it is given up, and what it said with it. */
+static void silence(struct jobs *jobs, struct job_seen *j)
 {
-	if (ctl_link_try(&j->link, waited_ms, &j->root, &j->status, &j->why) != 0)
+	jobs->cjson->free(j->root);
+	j->root = NULL;
+	text_done(&j->link.in);
+	(void)failure_set(&j->why, -EMSGSIZE, "it says more than is listened to");
+	end_asking(j);
+}
+
+static void hear_job(struct jobs *jobs, struct job_seen *j, int64_t waited_ms)
+{
+	struct job_user *user = user_of(jobs, j->uid);
+	size_t before = j->link.in.len;
+	int rc = ctl_link_try(&j->link, waited_ms, &j->root, &j->status, &j->why);
+
+	if (user)
+		user->bytes += j->link.in.len - before;
+	if (user && user->bytes > USER_BYTES)
+		silence(jobs, j);
+	else if (rc != 0)
 		end_asking(j);
 }
 
@@ -246,7 +341,7 @@ static size_t look_at_all(struct jobs *jobs, int64_t waited_ms)
 		if (j->asked && j->dir >= 0)
 			connect_again(jobs, j);
 		else if (j->asked)
-			hear_job(j, waited_ms);
+			hear_job(jobs, j, waited_ms);
 		left += j->asked;
 	}
 	return left;

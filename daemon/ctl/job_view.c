@@ -349,17 +349,29 @@ static const char *workers_of(const struct viewing *v, const cJSON *status)
 	return all == 0 ? NULL : arena_printf(v->arena, "%u of %u", running, all);
 }
 
-void job_view_row(const struct cjson *c, const cJSON *status, const char *user, struct columns *to)
+/* Another user may have named it, and all rows get as wide as the widest. */
+static void add_narrow(struct columns *to, const char *cell)
+{
+	enum { WIDEST = 100 };
+	size_t len = cell ? strnlen(cell, WIDEST) : 0;
+
+	while (len > 0 && ((unsigned char)cell[len] & 0xc0) == 0x80)
+		len--;
+	columns_add(to, cell ? arena_strndup(to->arena, cell, len) : NULL);
+}
+
+void job_view_row(const struct cjson *c, const cJSON *status, pid_t guard, const char *user,
+	struct columns *to)
 {
 	const struct viewing any = { .cjson = c, .arena = to->arena };
 	const struct viewing v = of_node(&any, status);
 	double node;
 
-	columns_add(to, member_text(c, status, "name"));
-	columns_add(to, member_text(c, status, "run_id"));
-	columns_add(to, arena_printf(to->arena, "%u", count_of(&v, status, "guard_pid")));
+	add_narrow(to, member_text(c, status, "name"));
+	add_narrow(to, member_text(c, status, "run_id"));
+	columns_add(to, arena_printf(to->arena, "%d", (int)guard));
 	columns_add(to, user);
-	columns_add(to, member_text(c, status, "state"));
+	add_narrow(to, member_text(c, status, "state"));
 	columns_add(to,
 		member_number(c, status, "node_rank", &node) ?
 			arena_printf(

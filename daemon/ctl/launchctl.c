@@ -153,14 +153,37 @@ static const char *user_name(struct ctl_run *r, uid_t uid)
 		       arena_printf(&r->arena, "%u", (unsigned)uid);
 }
 
+/* The answer as its launcher has written it, if that is one object and harmless: another user's may
+ * say more than that, or that it is another job, or what a terminal takes as commands. */
+static void add_listed(const struct job_seen *j, struct text *out)
+{
+	const struct ctl_link *l = &j->link;
+	const char *end = NULL, *at;
+	size_t len = 0;
+	bool harmless;
+	double guard;
+	cJSON *root;
+
+	at = ctl_link_raw(l, "result", &len);
+	root = at ? l->cjson->parse_to_end(at, len, &end, false) : NULL;
+	harmless = root && root->type & cJSON_Object && end == at + len &&
+		(!member_number(l->cjson, root, "guard_pid", &guard) || guard == j->guard);
+	for (size_t i = 0; harmless && i < len; i++)
+		harmless = (unsigned char)at[i] >= ' ' && at[i] != 0x7f;
+	l->cjson->free(root);
+	if (!harmless)
+		return;
+	text_add(out, out->len > 1 ? "," : "");
+	text_add_bytes(out, at, len);
+}
+
 /* One that does not answer has a row, too. */
 static void list_job(
 	struct ctl_run *r, const struct job_seen *j, struct columns *table, struct text *json)
 {
 	if (j->root) {
-		job_view_row(&r->cjson, j->status, user_name(r, j->uid), table);
-		text_add(json, json->len > 1 ? "," : "");
-		add_raw(&j->link, "result", json);
+		job_view_row(&r->cjson, j->status, j->guard, user_name(r, j->uid), table);
+		add_listed(j, json);
 	} else if (j->why.code != -ECONNRESET) {
 		columns_add(table, NULL);
 		columns_add(table, NULL);
@@ -178,12 +201,15 @@ static void list_job(
 
 static int run_list(struct ctl_run *r)
 {
+	static const char cut[] =
+		"launchctl: warning: a user has more sockets than are looked at: some are "
+		"missing here\n";
 	struct columns table = { .arena = &r->arena };
 	struct text out = { 0 }, json = { 0 };
 	struct jobs jobs;
 
 	job_view_head(&table);
-	jobs_open(&jobs, r->env, &r->cjson, &r->arena);
+	jobs_open(&jobs, r->env, 0, &r->cjson, &r->arena);
 	jobs_ask(&jobs, jobs_own_answered, NULL);
 	text_add(&json, "[");
 	for (size_t i = 0; i < jobs.count; i++)
@@ -191,6 +217,8 @@ static int run_list(struct ctl_run *r)
 	jobs_close(&jobs);
 	if (arena_failed(&r->arena))
 		return failure_oom(&r->why);
+	if (jobs.cut)
+		(void)fd_write_all(STDERR_FILENO, cut, sizeof cut - 1);
 	columns_print(&table, width_of_output(), &out);
 	text_add(&json, "]\n");
 	if (r->command.json) {

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from control import Control, Refused, kill_both, launchctl, socket_of
-from harness import BUILD, LIMIT, let_pass, native, stop, supervisor_of, until
+from harness import BUILD, LIMIT, children_of, let_pass, native, stop, supervisor_of, until
 from needs import needs_mounts, needs_root
 from together import Cluster
 
@@ -203,6 +203,46 @@ def test_another_users_sockets_keep_root_from_nothing(job, ctl, pretender, how, 
     assert ctl('stop', *{'name': ['train'], 'pid': [str(running.pid)], None: []}[by]) == (0, '', '')
     assert running.end().rc == 143
     assert time.monotonic() - began < 14  # a launcher that is given up for its silence takes 15 s
+
+
+@needs_root
+@needs_mounts
+@pytest.mark.parametrize('says', [
+    '{},"more":{"name":"train"}', '{"name":"\x1b[2J"}', '{"name":"train","guard_pid":PID}',
+    '{"name":"' + 9999 * 'x' + '"}'],
+    ids=['more than one object', "a terminal's command", "another job's pid", 'a long name'])
+def test_what_another_user_says_spoils_no_list(job, ctl, pretender, says):
+    running = job('--job-name=train')
+    pretender(says.replace('PID', str(running.pid)))
+    rc, out, _ = ctl('list', '--json')
+    assert rc == 0 and '\x1b' not in out
+    assert [row['supervisor_pid'] for row in json.loads(out) if row.get('guard_pid') == running.pid] == [
+        supervisor_of(running.pid)]
+    rows = ctl('list')[1]
+    assert re.search(rf'\ntrain +\S+ +{running.pid} +root ', rows)
+    assert not re.search(rf' {running.pid} +nobody ', rows)
+    assert max(map(len, rows.splitlines())) < 300
+    assert ctl('stop', str(running.pid)) == (0, '', '')
+    assert running.end().rc == 143
+
+
+@needs_root
+@needs_mounts
+def test_a_launcher_in_a_container_is_named_by_its_pid_out_here(place, ok):
+    """In there it is 2, as others may be elsewhere."""
+    inner = subprocess.Popen(['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c',
+                              f'{BUILD}/launchd --no_python --use_env sleep 60; exit 0'],
+                             env=place.environment({}), stderr=subprocess.DEVNULL)
+    try:
+        Control(place.run / 'launchd' / '2.sock').close()
+        shell, = children_of(inner.pid)
+        launcher, = children_of(shell)
+        assert 'launcher 2,' in ok('status', str(launcher))
+        assert ok('stop', str(launcher)) == ''
+        assert inner.wait(LIMIT) == 0
+    finally:
+        inner.kill()
+        inner.wait()
 
 
 def test_steering(job, ctl, ok):

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,7 +19,7 @@
 #include "common/fd.h"
 #include "daemon/ctl/job_sockets.h"
 
-enum { LIMIT_S = 60 };
+enum { LIMIT_S = 60, FIRST_DEAD = 990000000 };
 enum whose { OWNER, ENEMY, ROOT };
 enum named { BY_GUARD, BY_LIVING, BY_NOBODY, BY_LETTERS };
 
@@ -139,7 +140,7 @@ static unsigned count_as(uid_t uid)
 
 	assert_int_equal(cjson_open(NULL, &cjson, &why), 0);
 	assert_int_equal(seteuid(uid), 0);
-	jobs_open(&jobs, env, &cjson, &memory);
+	jobs_open(&jobs, env, 0, &cjson, &memory);
 	assert_int_equal(seteuid(0), 0);
 	for (size_t i = 0; i < jobs.count; i++)
 		count += jobs.at[i].uid == s.uids[OWNER] || jobs.at[i].uid == s.uids[ENEMY];
@@ -162,10 +163,197 @@ static void test_counts(void **state)
 	end();
 }
 
+/* A listener of that user's in a directory, which says one text to whoever comes; more names lead
+ * to it. */
+static pid_t crowd(const char *dir, uid_t uid, unsigned names, const char *says)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int ready[2], fd;
+	char byte;
+	pid_t pid;
+
+	(void)mkdir(dir, 0755);
+	assert_int_equal(chown(dir, uid, 0), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid > 0) {
+		(void)close(ready[1]);
+		assert_int_equal(read(ready[0], &byte, 1), 1);
+		(void)close(ready[0]);
+		return pid;
+	}
+	(void)snprintf(at.sun_path, sizeof at.sun_path, "%s/%d.sock", dir, FIRST_DEAD);
+	(void)unlink(at.sun_path);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chown(at.sun_path, uid, 0) < 0)
+		_exit(1);
+	for (unsigned i = 1; i < names; i++) {
+		char other[128];
+
+		(void)snprintf(other, sizeof other, "%s/%u.sock", dir, FIRST_DEAD + i);
+		if (link(at.sun_path, other) < 0)
+			_exit(1);
+	}
+	if (seteuid(uid) < 0 || listen(fd, 4096) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+		write(ready[1], "x", 1) != 1)
+		_exit(1);
+	for (;;) {
+		int one = says ? accept(fd, NULL, NULL) : pause();
+
+		if (one >= 0)
+			(void)!write(one, says, strlen(says));
+	}
+}
+
+static void disperse(pid_t listener)
+{
+	assert_int_equal(kill(listener, SIGKILL), 0);
+	assert_int_equal(waitpid(listener, NULL, 0), listener);
+}
+
+/* As root, with all that counts; the caller looks. */
+static void look(struct jobs *jobs, pid_t named)
+{
+	static const char *const env[] = { NULL };
+	static struct arena memory;
+	static struct cjson cjson;
+	struct failure why = { 0 };
+
+	arena_done(&memory);
+	if (!cjson.free)
+		assert_int_equal(cjson_open(NULL, &cjson, &why), 0);
+	jobs_open(jobs, env, named, &cjson, &memory);
+}
+
+static unsigned count_of_user(const struct jobs *jobs, uid_t uid)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < jobs->count; i++)
+		count += jobs->at[i].uid == uid;
+	return count;
+}
+
+/* The owner's directory comes behind it. */
+static void test_crowd_hides_nobody(void **state)
+{
+	char dir[64], command[96];
+	struct rlimit before, few;
+	struct jobs jobs;
+	pid_t listener;
+
+	(void)state;
+	needs(geteuid() == 0, "root, to be somebody else");
+	(void)alarm(LIMIT_S);
+	begin(&rows[0]);
+	(void)snprintf(dir, sizeof dir, "/tmp/launchd-%u", (unsigned)s.uids[ENEMY]);
+	listener = crowd(dir, s.uids[ENEMY], 3000, NULL);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 256;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	look(&jobs, 0);
+	assert_int_equal(count_of_user(&jobs, s.uids[OWNER]), 1);
+	assert_in_range(count_of_user(&jobs, s.uids[ENEMY]), 1, 128);
+	assert_true(jobs.cut);
+	jobs_close(&jobs);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	disperse(listener);
+	(void)snprintf(command, sizeof command, "rm -rf %s", dir);
+	assert_int_equal(system(command), 0); /* NOLINT: the name is ours */
+	end();
+}
+
+/* Where its own user has one: by its pid it is found all the same. */
+static void test_named_in_a_crowd(void **state)
+{
+	struct jobs jobs;
+	pid_t listener;
+
+	(void)state;
+	needs(geteuid() == 0, "root, to be somebody else");
+	(void)alarm(LIMIT_S);
+	begin(&rows[0]);
+	listener = crowd(s.dir, s.uids[OWNER], 3000, NULL);
+	look(&jobs, s.guard);
+	assert_int_equal(jobs.count, 1);
+	assert_int_equal(jobs.at[0].here, s.guard);
+	jobs_close(&jobs);
+	disperse(listener);
+	end();
+}
+
+/* However many directories others have: one of ours that two patterns name counts once. */
+static void test_once_among_many(void **state)
+{
+	enum { MANY = 80 };
+	char dir[64], own[64], command[200];
+	pid_t listeners[MANY], ours;
+	struct jobs jobs;
+	unsigned count = 0;
+
+	(void)state;
+	needs(geteuid() == 0, "root, to be somebody else");
+	(void)alarm(LIMIT_S);
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(dir, sizeof dir, "/tmp/launchd-%d-%d", 100000000 + (int)getpid(), i);
+		listeners[i] = crowd(dir, 100000000 + (uid_t)getpid(), 1, NULL);
+	}
+	(void)snprintf(own, sizeof own, "/dev/shm/launchd-0-%d", (int)getpid());
+	ours = crowd(own, 0, 1, NULL);
+	look(&jobs, 0);
+	for (size_t i = 0; i < jobs.count; i++)
+		count += jobs.at[i].uid == 0 && jobs.at[i].guard == FIRST_DEAD;
+	assert_int_equal(count, 1);
+	jobs_close(&jobs);
+	for (int i = 0; i < MANY; i++)
+		disperse(listeners[i]);
+	disperse(ours);
+	(void)snprintf(command, sizeof command, "rm -rf %s /tmp/launchd-%d-*", own,
+		100000000 + (int)getpid());
+	assert_int_equal(system(command), 0); /* NOLINT: the names are ours */
+}
+
+/* 100 answers of 1 MB each would take 3 GB, as objects. */
+static void test_talkers(void **state)
+{
+	enum { LEN = 1 << 20, NAMES = 100 };
+	char *says = malloc(LEN + 64), dir[64], command[96];
+	size_t len, bytes = 0;
+	struct jobs jobs;
+	pid_t listener;
+
+	(void)state;
+	needs(geteuid() == 0, "root, to be somebody else");
+	(void)alarm(LIMIT_S);
+	assert_non_null(says);
+	len = (size_t)sprintf(says, "{\"v\":1,\"id\":1,\"ok\":true,\"result\":{\"a\":[1");
+	while (len < LEN)
+		len += (size_t)sprintf(says + len, ",1");
+	(void)sprintf(says + len, "]}}\n");
+	(void)snprintf(dir, sizeof dir, "/tmp/launchd-%u", 100000000 + (unsigned)getpid());
+	listener = crowd(dir, 100000000 + (uid_t)getpid(), NAMES, says);
+	look(&jobs, 0);
+	jobs_ask(&jobs, jobs_own_answered, NULL);
+	for (size_t i = 0; i < jobs.count; i++)
+		bytes += jobs.at[i].uid == 100000000 + (uid_t)getpid() ? jobs.at[i].link.in.len : 0;
+	assert_in_range(bytes, LEN, 5 * LEN);
+	jobs_close(&jobs);
+	disperse(listener);
+	(void)snprintf(command, sizeof command, "rm -rf %s", dir);
+	assert_int_equal(system(command), 0); /* NOLINT: the name is ours */
+	free(says);
+}
+
 TESTS(job_sockets)
 {
 	static struct suite suite;
 
 	SUITE_ROWS(&suite, test_counts, rows);
+	suite_add(&suite, "a crowd hides no other user's", test_crowd_hides_nobody, NULL, NULL);
+	suite_add(
+		&suite, "one that is named is found in a crowd", test_named_in_a_crowd, NULL, NULL);
+	suite_add(&suite, "a directory counts once among many", test_once_among_many, NULL, NULL);
+	suite_add(&suite, "a crowd's words fill no memory", test_talkers, NULL, NULL);
 	return suite_run(&suite);
 }

@@ -170,7 +170,7 @@ static void test_list(void **state)
 
 	(void)state;
 	job_view_head(&c);
-	job_view_row(&cjson, root, "me", &c);
+	job_view_row(&cjson, root, 811, "me", &c);
 	columns_print(&c, 0, &out);
 	assert_string_equal(text_string(&out),
 		"JOB    RUN ID  PID  USER  STATE    NODE    WORKERS  TIME\n"
