@@ -115,8 +115,8 @@ static int listen_in_own(const char *dir, pid_t guard, struct ctl_place *p)
 	p->own_dir = true;
 	for (unsigned i = 0; rc == 0 && i < TRIES; i++) {
 		rc = make_dir(dir);
-		if (rc == 0)
-			rc = bind_at(p->path);
+		if (rc == 0 && (rc = bind_at(p->path)) < 0 && rc != -ENOENT)
+			(void)rmdir(dir); /* fails while others are in it */
 		if (rc != -ENOENT)
 			return rc;
 		rc = 0;

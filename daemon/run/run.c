@@ -2,13 +2,16 @@
 #include "daemon/run/run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
-#include "common/text.h"
 #include "common/failure.h"
+#include "common/fd.h"
+#include "common/text.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
 #include "daemon/output/front.h"
@@ -502,19 +505,34 @@ static int begin(struct run *r)
 	return rc;
 }
 
+/* libuv aborts where it finds no descriptors for its pipe of signals. */
+static int run_loop_init(uv_loop_t *loop, struct failure *why)
+{
+	int first[2] = { -1, -1 }, second[2] = { -1, -1 }, rc = 0;
+
+	if (pipe2(first, O_CLOEXEC) < 0 || pipe2(second, O_CLOEXEC) < 0)
+		rc = -errno;
+	for (int i = 0; i < 2; i++) {
+		fd_closep(&first[i]);
+		fd_closep(&second[i]);
+	}
+	rc = rc < 0 ? rc : uv_loop_init(loop);
+	return rc < 0 ? failure_set(why, rc, "can't make an event loop: %s", strerror(-rc)) : 0;
+}
+
 int run_job(const struct run_input *in, struct run_end *ret, struct failure *why)
 {
 	/* 60 KB, of which a job of one node touches few: on the stack all had to be cleared */
 	static struct run r;
 	static struct answers answers;
-	int rc = uv_loop_init(&r.loop);
+	int rc = run_loop_init(&r.loop, why);
 
 	r.in = in;
 	r.plan = in->plan;
 	r.end = ret;
 	r.why = why;
 	if (rc < 0)
-		return failure_set(why, rc, "uv_loop_init: %s", uv_strerror(rc));
+		return rc;
 	r.answers = &answers;
 	answers_init(&answers, &r, in->bus);
 	bus_add(in->bus, &run_observer, &r);

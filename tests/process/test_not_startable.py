@@ -4,10 +4,12 @@ import os
 import re
 import resource
 import shutil
+import subprocess
+import sys
 
 import pytest
 
-from harness import BUILD, native
+from harness import BUILD, LIMIT, native
 from needs import dropping
 from sandbox import WALL, fails_with, install
 
@@ -100,6 +102,34 @@ def test_hardly_any_descriptors(refused, most):
     """libuv aborts where it gets none for its loop."""
     refused(native('dump'), '1 worker needs', f'limit is {most} ', 'ulimit -Hn', rc=1,
             before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
+
+
+INHERIT = """
+import os, resource, sys
+most, free = 200, int(sys.argv[1])
+for fd in range(3, most - free):
+    os.dup2(0, fd)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize('options', [
+    [], ['--progress=notify'], ['--log-dir=logs', '--tee=3'], ['--events=events', '--report=report']],
+                         ids=['plain', 'progress', 'files', 'events'])
+def test_descriptors_that_are_inherited(place, options):
+    """They leave it more and more of its own, until the job runs: each time before it is said why not."""
+    ends = []
+    for free in range(2, 60):
+        done = subprocess.run([sys.executable, '-c', INHERIT, str(free), BUILD / 'launchd', *options, '--quiet',
+                               *native('dump', '--nproc_per_node=2')], env=place.environment({'EXIT_0': '3'}),
+                              cwd=place.path, capture_output=True, text=True, timeout=LIMIT, check=False,
+                              stdin=subprocess.DEVNULL)
+        assert done.returncode in (1, 3) and 'error: ' in done.stderr, (free, done)
+        assert 'please report' not in done.stderr
+        assert not list((place.run / 'launchd').glob('*')) and not (place.run / 'launchd').exists(), free
+        ends.append(done.returncode)
+    assert ends[0] == 1 and ends[-1] == 3
 
 
 @pytest.mark.parametrize('kilobytes', [64, 128, 255])
