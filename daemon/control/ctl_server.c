@@ -72,7 +72,6 @@ static void on_client_closed(uv_handle_t *h)
 	*at = c->next;
 	c->server->count--;
 	free_if_over(c->server);
-	fd_closep(&c->fd);
 	text_done(&c->out);
 	free(c->ranks);
 	free(c);
@@ -98,8 +97,10 @@ static void client_goto(struct ctl_client *c, enum ctl_state next)
 	c->server->line_followers -= c->follows == FOLLOWS_LINES;
 	c->follows = FOLLOWS_NOTHING;
 	count_leaving(c->server, before, next);
-	if (next == CTL_CLOSING)
-		uv_close((uv_handle_t *)&c->poll, on_client_closed);
+	if (next != CTL_CLOSING)
+		return;
+	uv_close((uv_handle_t *)&c->poll, on_client_closed);
+	fd_closep(&c->fd); /* libuv polls it no more */
 }
 
 /* What it waits for now. Requests wait for the answer to the one before, and for its reader. */
@@ -430,32 +431,21 @@ static void turn_away(int fd, enum control_error e, const char *why)
 }
 
 /* The one to go: it has not moved for the longest; the owner has no request of it. streams: of
- * those that have one. */
-static struct ctl_client *longest_idle(const struct ctl_server *s, bool streams)
+ * those that have one; roots: of root's, too. */
+static struct ctl_client *longest_idle(const struct ctl_server *s, bool streams, bool roots)
 {
 	struct ctl_client *idle = NULL;
 
 	for (struct ctl_client *c = s->clients; c; c = c->next)
 		if (c->state == CTL_READING && streams == (c->follows != FOLLOWS_NOTHING) &&
-			(!idle || c->moved < idle->moved))
+			(roots || c->peer.uid != 0) && (!idle || c->moved < idle->moved))
 			idle = c;
 	return idle;
 }
 
-/* Root has places of its own, and where even those are taken it comes before streams: who may end
- * the job must be heard. False: all clients wait for answers, or have streams. */
-static bool client_make_room(struct ctl_server *s, bool for_root)
+/* False: there is none. */
+static bool client_evict(struct ctl_client *idle)
 {
-	unsigned open = 0;
-	struct ctl_client *idle;
-
-	for (const struct ctl_client *c = s->clients; c; c = c->next)
-		open += c->state != CTL_CLOSING;
-	if (open < (for_root ? CONTROL_ALL : CONTROL_CLIENTS))
-		return true;
-	idle = longest_idle(s, false);
-	if (!idle && for_root)
-		idle = longest_idle(s, true);
 	if (!idle)
 		return false;
 	if (idle->out.len == 0)
@@ -463,6 +453,33 @@ static bool client_make_room(struct ctl_server *s, bool for_root)
 			"busy: this connection, which was idle the longest, makes room for another one");
 	client_goto(idle, CTL_CLOSING);
 	return true;
+}
+
+/* Root has places of its own, which others push nobody out of, and where even those are taken it
+ * comes before streams: who may end the job must be heard. False: all clients wait for answers, or
+ * have streams. */
+static bool client_make_room(struct ctl_server *s, bool for_root)
+{
+	unsigned open = 0, others = 0;
+
+	for (const struct ctl_client *c = s->clients; c; c = c->next) {
+		open += c->state != CTL_CLOSING;
+		others += c->state != CTL_CLOSING && c->peer.uid != 0;
+	}
+	if (open < CONTROL_ALL && (for_root || others < CONTROL_CLIENTS))
+		return true;
+	return client_evict(longest_idle(s, false, for_root)) ||
+		(for_root && client_evict(longest_idle(s, true, true)));
+}
+
+/* No descriptor is left for one that may be root's. */
+static bool client_give_up(struct acceptor *a)
+{
+	const struct ctl_server *s = a->owner;
+
+	return client_evict(longest_idle(s, false, false)) ||
+		client_evict(longest_idle(s, false, true)) ||
+		client_evict(longest_idle(s, true, true));
 }
 
 static bool may_ask(int fd, struct ctl_peer *ret)
@@ -527,9 +544,11 @@ int ctl_server_open(struct ctl_server *s, uv_loop_t *loop, int listening, struct
 	}
 	s->listening = listening;
 	s->poll.data = s;
-	s->acceptor = (struct acceptor){
-		.on_connection = welcome, .owner = s, .spare = -1, .at_once = AT_ONCE
-	};
+	s->acceptor = (struct acceptor){ .on_connection = welcome,
+		.make_room = client_give_up,
+		.owner = s,
+		.spare = -1,
+		.at_once = AT_ONCE };
 	acceptor_open(&s->acceptor);
 	(void)uv_poll_start(&s->poll, UV_READABLE, on_listening); /* can't fail */
 	return 0;

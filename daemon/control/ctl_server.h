@@ -4,7 +4,7 @@
  * In a turn of the loop each client has one request answered at most, and no other one until its
  * answer is written: neither many requests nor a slow reader hold up the workers' launcher. Only
  * this launcher's user and root are answered. Where all places are taken, the client that was idle
- * the longest, and has no stream, makes room. */
+ * the longest, and has no stream, makes room; root's does so only for root. */
 #ifndef LAUNCHD_DAEMON_CONTROL_CTL_SERVER_H
 #define LAUNCHD_DAEMON_CONTROL_CTL_SERVER_H
 

@@ -29,7 +29,7 @@ struct visitor {
 	int fd;
 	uv_poll_t poll;
 	uint64_t due_ms; /* uv_now() */
-	uint64_t moved;  /* the server's count when it came, sent or took something */
+	uint64_t moved;  /* the server's count when it came or took something */
 	size_t got;
 	struct text answer;
 	size_t sent;
@@ -57,8 +57,10 @@ static void visitor_goto(struct visitor *v, enum visitor_state next)
 		(void)uv_poll_start(&v->poll, UV_READABLE, on_visitor); /* these can't fail */
 	else if (next == VISITOR_WRITING)
 		(void)uv_poll_start(&v->poll, UV_WRITABLE, on_visitor);
-	else if (next == VISITOR_CLOSING)
-		uv_close((uv_handle_t *)&v->poll, on_visitor_closed);
+	if (next != VISITOR_CLOSING)
+		return;
+	uv_close((uv_handle_t *)&v->poll, on_visitor_closed);
+	fd_closep(&v->fd); /* libuv polls it no more */
 }
 
 static void free_if_over(struct http_server *s)
@@ -81,7 +83,6 @@ static void on_visitor_closed(uv_handle_t *h)
 	struct http_server *s = v->server;
 
 	visitor_goto(v, VISITOR_FREE);
-	fd_closep(&v->fd);
 	text_done(&v->answer);
 	s->open--;
 	if (s->open == 0 && s->listening >= 0)
@@ -127,7 +128,6 @@ static void read_request(struct visitor *v)
 		return;
 	}
 	v->got += (size_t)n;
-	v->moved = ++v->server->moves;
 	status = http_read(v->request, v->got, &r);
 	if (status != HTTP_UNFINISHED)
 		answer(v, status, &r);
@@ -178,7 +178,8 @@ static void on_visitor(uv_poll_t *p, int status, int events)
 		linger(v);
 }
 
-/* One that has all it wanted, else one that has not moved for the longest. */
+/* One that has all it wanted, else one that has not moved for the longest. A request that comes
+ * byte by byte does not move: its crowd would stay, and the one whose request is on its way go. */
 static bool goes_before(const struct visitor *a, const struct visitor *b)
 {
 	bool has_all = a->state == VISITOR_LINGERING;
@@ -186,8 +187,8 @@ static bool goes_before(const struct visitor *a, const struct visitor *b)
 	return has_all == (b->state == VISITOR_LINGERING) ? a->moved < b->moved : has_all;
 }
 
-/* Closes one to make room; it is free in the loop's next turn. */
-static void visitor_evict(struct http_server *s)
+/* Closes one to make room; it is free in the loop's next turn. False: there is none. */
+static bool visitor_evict(struct http_server *s)
 {
 	struct visitor *first = NULL;
 
@@ -200,6 +201,13 @@ static void visitor_evict(struct http_server *s)
 	}
 	if (first)
 		visitor_goto(first, VISITOR_CLOSING);
+	return first != NULL;
+}
+
+/* No descriptor is left. */
+static bool visitor_give_up(struct acceptor *a)
+{
+	return visitor_evict(a->owner);
 }
 
 static void on_tick(uv_timer_t *t)
@@ -253,7 +261,7 @@ static void on_listening(uv_poll_t *p, int status, int events)
 		return;
 	}
 	(void)uv_poll_stop(&s->poll);
-	visitor_evict(s);
+	(void)visitor_evict(s);
 }
 
 /* Negative errno: there is no such socket. */
@@ -271,7 +279,9 @@ int http_server_open(struct http_server *s, const struct address *at, struct fai
 {
 	struct failure cause = { 0 };
 
-	s->acceptor = (struct acceptor){ .on_connection = welcome, .owner = s, .spare = -1 };
+	s->acceptor = (struct acceptor){
+		.on_connection = welcome, .make_room = visitor_give_up, .owner = s, .spare = -1
+	};
 	s->open = s->handles = 0;
 	s->moves = 0;
 	s->in_loop = false;

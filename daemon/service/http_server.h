@@ -2,7 +2,7 @@
  * request each.
  *
  * At most 64 connections are open, each for 10 seconds. A new one takes the place of one that has
- * its answer, else of the one that has been silent the longest: slow ones, however many, keep
+ * its answer, else of the one that has waited the longest: slow ones, however many, keep
  * nobody out. A timer runs only while one is open. There is neither encryption nor a password:
  * whoever reaches the port may read. */
 #ifndef LAUNCHD_DAEMON_SERVICE_HTTP_SERVER_H

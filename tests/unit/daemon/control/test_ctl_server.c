@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -449,6 +450,57 @@ static void test_crowd_that_asks(void **state)
 	(void)close(one);
 }
 
+/* As one that is shown again and again: it has a request only now and then. */
+static void test_others_push_no_root_out(void **state)
+{
+	struct scene *s = *state;
+	int fd[2 * CONTROL_CLIENTS], root = dial(s);
+
+	needs(getuid() == 0, "root, to be somebody else");
+	turn(s, 3);
+	as_nobody();
+	for (int i = 0; i < 2 * CONTROL_CLIENTS; i++) {
+		fd[i] = dial(s);
+		turn(s, 3);
+	}
+	assert_int_equal(s->server.count, CONTROL_CLIENTS + 1);
+	say(root, LINE(1, "reopen"));
+	expect(s, root, DONE(1));
+	become(0);
+	close_all(fd, 2 * CONTROL_CLIENTS);
+	(void)close(root);
+}
+
+/* The next one is heard in the place of the one that was idle the longest, or at last of a stream.
+ */
+static void test_no_descriptor(void **state)
+{
+	struct scene *s = *state;
+	struct rlimit before, none;
+	int fd[4], next[2];
+
+	dial_all(s, fd, 2, LINE(1, "reopen"));
+	dial_all(s, fd + 2, 2, FOLLOW);
+	for (int i = 0; i < 2; i++)
+		expect(s, fd[i], DONE(1));
+	for (int i = 0; i < 2; i++)
+		next[i] = dial(s);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)next[1] + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (int i = 0; i < 2; i++) {
+		say(next[i], LINE(2, "stop"));
+		expect(s, next[i], DONE(2));
+	}
+	expect_last(s, fd[0], MADE_ROOM);
+	expect_last(s, fd[1], MADE_ROOM);
+	assert_int_equal(s->server.followers, 2);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	close_all(fd + 2, 2);
+	close_all(next, 2);
+}
+
 static void tell(struct scene *s, const char *event)
 {
 	ctl_tell(&s->server, event, strlen(event));
@@ -703,6 +755,9 @@ TESTS(ctl_server)
 	suite_add(&s, "of idle clients the idlest makes room", test_crowd, make, unmake);
 	suite_add(&s, "streams make room for root alone", test_crowd_of_streams, make, unmake);
 	suite_add(&s, "clients that await an answer stay", test_crowd_that_asks, make, unmake);
+	suite_add(&s, "root's clients make room for root alone", test_others_push_no_root_out, make,
+		unmake);
+	suite_add(&s, "no descriptor is left", test_no_descriptor, make, unmake);
 	suite_add(&s, "a stream of events", test_stream, make, unmake);
 	suite_add(&s, "a stream of lines", test_lines_of_workers, make, unmake);
 	suite_add(&s, "a follower that does not read", test_slow_follower, make, unmake);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -248,12 +249,19 @@ static void test_many(void **state)
 	assert_int_equal(s->asked, MANY);
 }
 
-/* All places are taken by some that say nothing, or not enough: the one that has been silent the
- * longest makes room at once, whatever the clock says. */
+static void turn(struct scene *s)
+{
+	for (int i = 0; i < 5; i++)
+		(void)uv_run(&s->loop, UV_RUN_NOWAIT);
+}
+
+/* All places are taken by some that say nothing, or not enough: the one that came first makes room
+ * at once, whatever the clock says, and they don't push out one that asks a moment after it came.
+ */
 static void test_crowded(void **state)
 {
 	struct scene *s = *state;
-	int slow[HTTP_VISITORS], fd;
+	int slow[HTTP_VISITORS], fd, next;
 	struct text got = { 0 };
 	char byte;
 
@@ -263,25 +271,51 @@ static void test_crowded(void **state)
 			(void)uv_run(&s->loop, UV_RUN_NOWAIT);
 	}
 	(void)uv_timer_stop(&s->server.clock);
-	ask(slow[0], "GET /met"); /* which now moved last */
-	for (int turn = 0; turn < 3; turn++)
-		(void)uv_run(&s->loop, UV_RUN_NOWAIT);
 	fd = dial(s);
+	turn(s);
+	assert_int_equal(recv(slow[0], &byte, 1, MSG_DONTWAIT), 0);
+	for (int i = 1; i < HTTP_VISITORS; i++)
+		ask(slow[i], "G");
+	turn(s);
+	next = dial(s);
+	turn(s);
+	assert_int_equal(recv(slow[1], &byte, 1, MSG_DONTWAIT), 0);
+	assert_int_equal(recv(slow[2], &byte, 1, MSG_DONTWAIT), -1);
 	ask(fd, "GET /metrics HTTP/1.1\r\n\r\n");
 	assert_true(hear(s, fd, &got));
 	assert_answer(&got, "HTTP/1.1 200 ", 100);
-	assert_int_equal(recv(slow[1], &byte, 1, MSG_DONTWAIT), 0);
-	assert_int_equal(recv(slow[0], &byte, 1, MSG_DONTWAIT), -1);
-	assert_int_equal(recv(slow[2], &byte, 1, MSG_DONTWAIT), -1);
 	/* the next one takes the place of one that has its answer, and of none that waits */
 	(void)close(dial(s));
-	for (int turn = 0; turn < 5; turn++)
-		(void)uv_run(&s->loop, UV_RUN_NOWAIT);
+	turn(s);
 	assert_int_equal(recv(slow[2], &byte, 1, MSG_DONTWAIT), -1);
 	text_done(&got);
 	(void)close(fd);
+	(void)close(next);
 	for (int i = 0; i < HTTP_VISITORS; i++)
 		(void)close(slow[i]);
+}
+
+/* Also where there are places, and no descriptor. */
+static void test_no_descriptor(void **state)
+{
+	struct scene *s = *state;
+	struct rlimit before, none;
+	struct text got = { 0 };
+	int slow = dial(s), fd;
+
+	turn(s);
+	fd = dial(s);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)fd + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ask(fd, "GET /metrics HTTP/1.1\r\n\r\n");
+	assert_true(hear(s, fd, &got));
+	assert_answer(&got, "HTTP/1.1 200 ", 100);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	text_done(&got);
+	(void)close(fd);
+	(void)close(slow);
 }
 
 /* One that sends half a request is dropped when its time is over, and no timer runs after it. */
@@ -392,7 +426,8 @@ TESTS(http_server)
 	suite_add(&s, "a request that never ends", test_too_much, make, unmake);
 	suite_add(&s, "a large page", test_large, make, unmake);
 	suite_add(&s, "many at once", test_many, make, unmake);
-	suite_add(&s, "the one that is silent the longest makes room", test_crowded, make, unmake);
+	suite_add(&s, "the one that came first makes room", test_crowded, make, unmake);
+	suite_add(&s, "no descriptor is left", test_no_descriptor, make, unmake);
 	suite_add(&s, "a slow one is dropped", test_slow, make, unmake);
 	suite_add(&s, "one that goes away", test_gone, make, unmake);
 	suite_add(&s, "the end of the server", test_end, make, unmake);
