@@ -188,6 +188,14 @@ static void link_next_line(struct ctl_link *l)
 	l->used = 0;
 }
 
+/* One that goes on and on, by whatever it sends. */
+static int refused_as_endless(struct ctl_link *l, struct failure *why)
+{
+	int64_t waited_ms = monotonic_ms() - l->asked_ms;
+
+	return waited_ms < CTL_PATIENCE_MS ? 0 : refused_by_silence(l, true, waited_ms, why);
+}
+
 /* The next line, without its newline. */
 static int read_line(
 	struct ctl_link *l, bool patient, char **ret, size_t *ret_len, struct failure *why)
@@ -196,7 +204,8 @@ static int read_line(
 	int rc = 0;
 
 	link_next_line(l);
-	while (rc == 0 && !link_take_line(l, seen, ret, ret_len)) {
+	while ((rc = rc < 0 || patient ? rc : refused_as_endless(l, why)) == 0 &&
+		!link_take_line(l, seen, ret, ret_len)) {
 		seen = l->in.len;
 		rc = wait_for(l, POLLIN, patient, why);
 		if (rc == 0)
@@ -255,6 +264,7 @@ int ctl_link_send(struct ctl_link *l, const char *op, const char *members, struc
 	struct text line = { 0 };
 	int rc;
 
+	l->asked_ms = monotonic_ms();
 	text_printf(&line, "{\"v\":%d,\"id\":%u,\"op\":\"%s\"%s}\n", CONTROL_VERSION, ++l->asked,
 		op, members);
 	rc = line.failed ? failure_oom(why) : refused_as_stopped(l, false, 0, why);

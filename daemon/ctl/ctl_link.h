@@ -20,6 +20,7 @@ struct ctl_link {
 	struct text in;           /* what has come */
 	size_t used;              /* of that: the line before */
 	unsigned asked, followed; /* numbers of the last request and the stream's; 0: none */
+	int64_t asked_ms;         /* when the last request was sent */
 	/* what of the stream comes before another request's answer, borrowed for the call */
 	void (*on_event)(void *owner, const cJSON *root);
 	void *owner;

@@ -2,6 +2,7 @@
 #include "tests/unit/daemon/workers/process_fixture.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 static struct cjson cjson;
 static char path[64];
 static const char *says; /* the launcher's answer to all; NULL: it waits */
-static bool stops;
+static bool stops, endless;
 
 /* In a child: takes one connection, and answers its first line. */
 static _Noreturn void serve(void)
@@ -34,9 +35,12 @@ static _Noreturn void serve(void)
 	one = accept(fd, NULL, NULL);
 	if (one < 0 || recv(one, line, sizeof line, 0) <= 0)
 		_exit(98);
-	for (const char *p = says; p && *p; p++) /* as it comes */
-		if (send(one, p, 1, MSG_NOSIGNAL) != 1)
-			_exit(97);
+	do {
+		for (const char *p = says; p && *p; p++) /* as it comes */
+			if (send(one, p, 1, MSG_NOSIGNAL) != 1)
+				_exit(97);
+		(void)poll(NULL, 0, endless ? 1 : 0);
+	} while (endless);
 	_exit(0);
 }
 
@@ -217,6 +221,28 @@ static void test_stopped(void **state)
 	stops = false;
 }
 
+/* A pretender's, by which whoever asks it would wait for ever. */
+static void test_endless(void **state)
+{
+	struct failure why = { 0 };
+	const cJSON *result;
+	struct ctl_link l;
+	cJSON *root;
+	pid_t child;
+
+	(void)state;
+	says = "{\"v\":1,\"id\":0,\"ok\":true,\"result\":{}}\n"; /* to an earlier request */
+	endless = true;
+	child = begin(&l);
+	assert_int_equal(ctl_link_ask(&l, "status", "", &root, &result, &why), -ETIMEDOUT);
+	assert_non_null(strstr(why.text, "has not answered for 15 s"));
+	ctl_link_close(&l);
+	(void)kill(child, SIGKILL);
+	(void)actor_reap(child);
+	assert_int_equal(unlink(path), 0);
+	endless = false;
+}
+
 static void test_nobody(void **state)
 {
 	struct failure why = { 0 };
@@ -245,6 +271,7 @@ TESTS(ctl_link)
 	suite_add(&s, "a stream", test_stream, NULL, NULL);
 	suite_add(&s, "... beside other requests", test_between, NULL, NULL);
 	suite_add(&s, "a launcher that is stopped", test_stopped, NULL, NULL);
+	suite_add(&s, "one that sends without end", test_endless, NULL, NULL);
 	suite_add(&s, "nobody", test_nobody, NULL, NULL);
 	return suite_run(&s);
 }
