@@ -315,17 +315,18 @@ static bool link_is_late(const struct ctl_link *l, cJSON *root)
 	return true;
 }
 
-/* Frees root, where it has no result. */
+/* Frees the root, where it has no result. */
 static int find_result(
-	struct ctl_link *l, cJSON *root, const cJSON **ret_result, struct failure *why)
+	struct ctl_link *l, cJSON **root, const cJSON **ret_result, struct failure *why)
 {
 	int rc;
 
-	*ret_result = member_object(l->cjson, root, "result");
+	*ret_result = member_object(l->cjson, *root, "result");
 	if (*ret_result)
 		return 0;
-	rc = refused(l, root, why);
-	l->cjson->free(root);
+	rc = refused(l, *root, why);
+	l->cjson->free(*root);
+	*root = NULL;
 	return rc;
 }
 
@@ -338,7 +339,7 @@ int ctl_link_ask(struct ctl_link *l, const char *op, const char *members, cJSON 
 		do
 			rc = read_object(l, false, ret_root, why);
 		while (rc == 0 && (is_streamed(l, *ret_root) || link_is_late(l, *ret_root)));
-	return rc < 0 ? rc : find_result(l, *ret_root, ret_result, why);
+	return rc < 0 ? rc : find_result(l, ret_root, ret_result, why);
 }
 
 int ctl_link_try(struct ctl_link *l, int64_t waited_ms, cJSON **ret_root, const cJSON **ret_result,
@@ -353,7 +354,7 @@ int ctl_link_try(struct ctl_link *l, int64_t waited_ms, cJSON **ret_root, const 
 	if (!link_take_line(l, 0, &line, &len))
 		return refused_by_silence(l, true, waited_ms, why);
 	rc = parse_line(l, line, len, ret_root, why);
-	rc = rc < 0 ? rc : find_result(l, *ret_root, ret_result, why);
+	rc = rc < 0 ? rc : find_result(l, ret_root, ret_result, why);
 	return rc < 0 ? rc : 1;
 }
 

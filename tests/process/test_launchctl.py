@@ -209,8 +209,8 @@ def test_another_users_sockets_keep_root_from_nothing(job, ctl, pretender, how, 
 @needs_mounts
 @pytest.mark.parametrize('says', [
     '{},"more":{"name":"train"}', '{"name":"\x1b[2J"}', '{"name":"train","guard_pid":PID}',
-    '{"name":"' + 9999 * 'x' + '"}'],
-    ids=['more than one object', "a terminal's command", "another job's pid", 'a long name'])
+    '{"name":"' + 9999 * 'x' + '"}', '0,"error":{"code":"busy","text":"busy"}'],
+    ids=['more than one object', "a terminal's command", "another job's pid", 'a long name', 'busy'])
 def test_what_another_user_says_spoils_no_list(job, ctl, pretender, says):
     running = job('--job-name=train')
     pretender(says.replace('PID', str(running.pid)))
@@ -222,6 +222,7 @@ def test_what_another_user_says_spoils_no_list(job, ctl, pretender, says):
     assert re.search(rf'\ntrain +\S+ +{running.pid} +root ', rows)
     assert not re.search(rf' {running.pid} +nobody ', rows)
     assert max(map(len, rows.splitlines())) < 300
+    assert (' busy ' in rows) == ('"busy"' in says)
     assert ctl('stop', str(running.pid)) == (0, '', '')
     assert running.end().rc == 143
 

@@ -116,6 +116,29 @@ static void test_answer(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* The same in two steps: what was refused has no answer to be freed. */
+static void test_try(void **state)
+{
+	const struct answer_row *row = *state;
+	struct failure why = { 0 };
+	const cJSON *result = NULL;
+	struct ctl_link l;
+	cJSON *root = NULL;
+	pid_t child;
+	int rc;
+
+	says = row->answer;
+	child = begin(&l);
+	assert_int_equal(ctl_link_send(&l, "status", "", &why), 0);
+	while ((rc = ctl_link_try(&l, 0, &root, &result, &why)) == 0)
+		(void)usleep(1000);
+	assert_true(rc > 0 ? root && result : !root);
+	cjson.free(root);
+	ctl_link_close(&l);
+	(void)actor_reap(child);
+	assert_int_equal(unlink(path), 0);
+}
+
 static void assert_raw(const struct ctl_link *l, const char *name, const char *expected)
 {
 	size_t len;
@@ -268,6 +291,7 @@ TESTS(ctl_link)
 	if (cjson_open(NULL, &cjson, &why) < 0)
 		return 77; /* not here */
 	SUITE_ROWS(&s, test_answer, answers);
+	SUITE_ROWS(&s, test_try, answers);
 	suite_add(&s, "a stream", test_stream, NULL, NULL);
 	suite_add(&s, "... beside other requests", test_between, NULL, NULL);
 	suite_add(&s, "a launcher that is stopped", test_stopped, NULL, NULL);
