@@ -19,6 +19,7 @@
 #include "daemon/launchers/launchers.h"
 #include "daemon/meet/reachable.h"
 #include "daemon/os/port.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/os/secret.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
@@ -89,14 +90,20 @@ static int read_key(const struct settings *s, const struct facts *facts, struct 
 
 /* A launcher that meets nobody needs no key, and does not read it; that its file is not there would
  * show on several nodes only. */
-static void note_idle_key(const struct settings *s, struct notes *notes)
+static int note_idle_key(const struct settings *s, struct notes *notes, struct failure *why)
 {
 	const char *file = settings_text(s, SET_KEY_FILE);
+	const char *where = settings_where(s, SET_KEY_FILE);
 
-	if (s->value[SET_KEY_FILE].from.level > LEVEL_SYSTEM_FILE && access(file, R_OK) < 0)
+	if (s->value[SET_KEY_FILE].from.level <= LEVEL_SYSTEM_FILE)
+		return 0;
+	if (path_answers(where, file, why) < 0)
+		return why->code;
+	if (access(file, R_OK) < 0)
 		notes_add(notes, NOTE_WARNING,
-			"%s: %s: %s; it has no effect here, as this launcher meets no other",
-			settings_where(s, SET_KEY_FILE), file, strerror(errno));
+			"%s: %s: %s; it has no effect here, as this launcher meets no other", where,
+			file, strerror(errno));
+	return 0;
 }
 
 /* Which setting to change where the launchers' port is taken. */
@@ -256,7 +263,8 @@ int join_config(const struct settings *s, const struct facts *facts, const struc
 	};
 
 	if (c.way == MEET_NOBODY) {
-		note_idle_key(s, notes);
+		if (note_idle_key(s, notes, why) < 0)
+			return why->code;
 		*ret = c;
 		return 0;
 	}

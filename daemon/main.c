@@ -24,7 +24,6 @@
 #include "daemon/facts/facts.h"
 #include "daemon/facts/machine.h"
 #include "daemon/facts/machine_read.h"
-#include "daemon/facts/outfile.h"
 #include "daemon/install.h"
 #include "daemon/join.h"
 #include "daemon/launchers/launchers.h"
@@ -35,8 +34,9 @@
 #include "daemon/observe/say.h"
 #include "daemon/os/kernel.h"
 #include "daemon/os/process.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/os/secret.h"
-#include "daemon/output/log_tree.h"
+#include "daemon/outputs.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/topology.h"
 #include "daemon/report/explain.h"
@@ -173,6 +173,8 @@ static int load_file(struct launch *l)
 			"%s: %s has the defaults of all jobs and is read by each: it can't be a "
 			"job, so no job can have the name launchd",
 			settings_where(s, SET_CONFIG), path);
+	if (path_answers(settings_where(s, SET_CONFIG), path, &l->why) < 0)
+		return l->why.code;
 	return settings_load_file(s, path, LEVEL_FILE, false, &l->why);
 }
 
@@ -185,6 +187,7 @@ static int read_sources(struct launch *l)
 	struct failure *why = &l->why;
 
 	if (!failure_go_on(settings_read_environment(s, env, &l->notes, why), why) ||
+		path_answers("", SYSTEM_CONFIG, why) < 0 ||
 		!failure_go_on(
 			settings_load_file(s, SYSTEM_CONFIG, LEVEL_SYSTEM_FILE, may_be_absent, why),
 			why))
@@ -274,17 +277,34 @@ static const char *bundles_place(const struct launch *l, const char **ret_reason
 	return ".";
 }
 
+struct explaining {
+	struct launch *l;
+	const char *path, *reason; /* as explain_bundle() has them */
+};
+
+static void explain_rehearse(const void *how)
+{
+	const struct explaining *e = how;
+	struct text ignored = { 0 };
+
+	rehearsal_path(settings_where(&e->l->settings, SET_EXPLAIN), e->path);
+	(void)explain_bundle(e->path, e->reason, &e->l->arena, &ignored, &e->l->why);
+}
+
 /* --explain */
 static int explain_failure(struct launch *l)
 {
-	const char *path = settings_text(&l->settings, SET_EXPLAIN), *reason = NULL;
+	struct explaining e = { .l = l, .path = settings_text(&l->settings, SET_EXPLAIN) };
 	struct text out = { 0 };
-	int rc;
+	int rc = 0;
 
 	if (explains_newest(&l->settings))
-		path = bundles_place(l, &reason);
-	rc = explain_bundle(path, reason, &l->arena, &out, &l->why);
+		e.path = bundles_place(l, &e.reason);
+	if (path_is_far(e.path))
+		rc = rehearse(explain_rehearse, &e, &l->why);
 
+	if (rc == 0)
+		rc = explain_bundle(e.path, e.reason, &l->arena, &out, &l->why);
 	return rc < 0 ? rc : print_text(&out);
 }
 
@@ -293,34 +313,13 @@ static int install(struct launch *l)
 	const char *dir = settings_text(&l->settings, SET_INSTALL_TORCHRUN);
 	const char *where = settings_where(&l->settings, SET_INSTALL_TORCHRUN);
 	struct text out = { 0 };
-	int rc = install_torchrun(
-		dir, where, (const char *const *)environ, &l->arena, &out, &l->why);
+	int rc = path_answers(where, dir, &l->why);
+
+	if (rc == 0)
+		rc = install_torchrun(
+			dir, where, (const char *const *)environ, &l->arena, &out, &l->why);
 
 	return rc < 0 ? rc : print_text(&out);
-}
-
-/* Whether what is written later can be written. */
-static int check_outputs(const struct settings *s, const struct plan *p, struct failure *why)
-{
-	const struct output_plan *o = &p->output;
-	int rc = 0;
-
-	if (p->report_path)
-		rc = outfile_check(p->report_path, settings_where(s, SET_REPORT), why);
-	if (failure_go_on(rc, why) && p->metrics_path)
-		rc = outfile_check(p->metrics_path, settings_where(s, SET_METRICS_FILE), why);
-	if (failure_go_on(rc, why) && o->tree && o->log_dir)
-		rc = outdir_check(o->log_dir, settings_where(s, SET_LOG_DIR), why);
-	if (failure_go_on(rc, why) && p->progress.by == PROGRESS_FILE)
-		rc = outfile_directory_check(
-			p->progress.what, settings_where(s, SET_PROGRESS), why);
-	if (failure_go_on(rc, why) && p->hang_trace_path && p->node_rank == 0)
-		rc = outfile_check(p->hang_trace_path, settings_where(s, SET_HANG_TRACE), why);
-	if (failure_go_on(rc, why) && o->events_path)
-		rc = outfile_check(o->events_path, settings_where(s, SET_EVENTS), why);
-	if (failure_go_on(rc, why) && o->events_fd >= 0)
-		rc = outfd_check(o->events_fd, settings_where(s, SET_EVENTS), why);
-	return failure_go_on(rc, why) ? 0 : why->code;
 }
 
 /* Whether the command of --check-command can be run, where a check before the workers will, and
@@ -387,7 +386,7 @@ static int decide(struct launch *l)
 		nproc_of_node[i] = t->hosts ? t->hosts->at[i].slots : t->nproc;
 	if (plan_make(&d, t, nproc_of_node, &l->plan) < 0)
 		return l->why.code;
-	if (check_outputs(s, &l->plan, &l->why) < 0)
+	if (outputs_check(s, &l->plan, &l->why) < 0)
 		return l->why.code;
 	return check_preflight(l);
 }
@@ -514,13 +513,12 @@ static int check_machine(struct launch *l)
 /* What must be so, and be there, before the first process is started. */
 static int prepare(struct launch *l)
 {
-	const struct output_plan *o = &l->plan.output;
 	int rc = check_machine(l);
 
 	if (rc == 0)
 		rc = run_check_descriptors(&l->plan, &l->why);
-	if (rc == 0 && o->tree && o->log_dir)
-		rc = tree_make_base(o->log_dir, settings_where(&l->settings, SET_LOG_DIR), &l->why);
+	if (rc == 0)
+		rc = outputs_prepare(&l->settings, &l->plan, &l->why);
 	return rc;
 }
 

@@ -23,6 +23,7 @@
 #include "daemon/facts/machine_read.h"
 #include "daemon/facts/torch.h"
 #include "daemon/launchers/launchers.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/os/secret.h"
 
 /* More CPUs than any kernel of today is built for (CONFIG_NR_CPUS is at most 8192). */
@@ -71,30 +72,31 @@ static int pmi_fd_read(const char *const *env)
 
 /* The file has a line for each process, one host after the other. It is for a warning only, so what
  * is no file of a sensible size is left alone. */
-static unsigned allocated_nodes_read(const char *const *env)
+static int allocated_nodes_read(const char *const *env, unsigned *ret, struct failure *why)
 {
 	enum { ENOUGH_BYTES = 1 << 20 };
 	const struct launcher *allocation = allocation_of(env);
 	const char *path =
 		allocation && allocation->hostfile ? env_value(env, allocation->hostfile) : NULL;
 	bool counts = path && launcher_of(env)->kind != LAUNCHER_TASK;
-	int fd = counts ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+	int rc = counts ? path_answers(allocation->hostfile, path, why) : 0;
+	int fd = counts && rc == 0 ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
 	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char line[512], last[sizeof line] = "";
-	unsigned count = 0;
 	struct stat st;
 
+	*ret = 0;
 	if (!file) {
 		fd_closep(&fd);
-		return 0;
+		return rc;
 	}
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < ENOUGH_BYTES)
 		while (fgets(line, sizeof line, file)) {
-			count += strcmp(line, last) != 0;
+			*ret += strcmp(line, last) != 0;
 			memcpy(last, line, sizeof last);
 		}
 	(void)fclose(file);
-	return count;
+	return 0;
 }
 
 /* NULL: /proc doesn't say; then names alone tell hosts apart. */
@@ -303,10 +305,10 @@ int facts_read_machine(const struct settings *s, const char *const *env, struct 
 	f.loopback = loopback_read();
 	f.pmi_fd = pmi_fd_read(env);
 	f.task = pmix_task_read(env, arena);
-	f.allocated_nodes = allocated_nodes_read(env);
 	if (settings_flag(s, SET_PER_PROCESS))
 		f.boot_id = boot_id_read(arena);
-	if (cpus_read(s, env, &f, why) < 0 || parts_read(s, arena, &f, why) < 0 ||
+	if (allocated_nodes_read(env, &f.allocated_nodes, why) < 0 ||
+		cpus_read(s, env, &f, why) < 0 || parts_read(s, arena, &f, why) < 0 ||
 		gpus_find(s, arena, &f, why) < 0 ||
 		(needs_addresses && addresses_read(arena, &f, why) < 0) ||
 		(listed_nodes_given(s) &&
@@ -329,25 +331,57 @@ static int command_find(const struct settings *s, enum setting_id id, const char
 	return rc;
 }
 
+struct programs {
+	struct program program;
+	struct wrapper wrapper, watch, post;
+};
+
+static int programs_find(const struct settings *s, const char *const *env, struct arena *arena,
+	struct programs *ret, struct failure *why)
+{
+	if (!failure_go_on(program_find(s, env, arena, &ret->program, why), why) ||
+		!failure_go_on(wrapper_find(s, SET_WRAP, env, arena, &ret->wrapper, why), why) ||
+		!failure_go_on(
+			command_find(s, SET_PREEMPT_WATCH, env, arena, &ret->watch, why), why) ||
+		!failure_go_on(command_find(s, SET_POST_ATTEMPT, env, arena, &ret->post, why), why))
+		return why->code;
+	return 0;
+}
+
+struct programs_source {
+	const struct settings *s;
+	const char *const *env;
+	struct arena *arena;
+};
+
+static void programs_rehearse(const void *how)
+{
+	const struct programs_source *f = how;
+	struct failure ignored = { 0 };
+	struct programs p;
+
+	if (programs_find(f->s, f->env, f->arena, &p, &ignored) == 0 &&
+		!settings_flag(f->s, SET_NO_PYTHON))
+		(void)torch_version_read(f->env, p.program.path, f->arena);
+}
+
 int facts_read(const struct settings *s, const char *const *env, struct arena *arena,
 	struct facts *ret, struct failure *why)
 {
-	struct program program;
-	struct wrapper wrapper, watch, post;
+	const struct programs_source from = { s, env, arena };
+	struct programs p;
 	struct facts f;
 
-	if (!failure_go_on(program_find(s, env, arena, &program, why), why) ||
-		!failure_go_on(wrapper_find(s, SET_WRAP, env, arena, &wrapper, why), why) ||
-		!failure_go_on(command_find(s, SET_PREEMPT_WATCH, env, arena, &watch, why), why) ||
-		!failure_go_on(command_find(s, SET_POST_ATTEMPT, env, arena, &post, why), why) ||
+	if ((program_is_far(s, env, arena) && rehearse(programs_rehearse, &from, why) < 0) ||
+		programs_find(s, env, arena, &p, why) < 0 ||
 		!failure_go_on(allowance_check(s, why), why) ||
 		facts_read_machine(s, env, arena, &f, why) < 0)
 		return why->code;
-	f.program = program;
-	f.wrapper = wrapper;
-	f.preempt_watch = watch;
-	f.post_attempt = post;
-	if (!program.path)
+	f.program = p.program;
+	f.wrapper = p.wrapper;
+	f.preempt_watch = p.watch;
+	f.post_attempt = p.post;
+	if (!p.program.path)
 		f.program.path =
 			s->script; /* it was refused, and the plan is no good: see why->all */
 	else

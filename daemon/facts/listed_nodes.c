@@ -10,6 +10,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/vec.h"
+#include "daemon/os/rehearsal.h"
 
 enum {
 	FILE_MAX_BYTES = 8 << 20, /* of a host file */
@@ -25,10 +26,13 @@ bool listed_nodes_given(const struct settings *s)
 int host_file_read(const char *label, const char *path, struct arena *arena, struct hosts *ret,
 	struct failure *why)
 {
-	char *bytes = malloc(FILE_MAX_BYTES);
-	int rc;
+	int rc = path_answers(label, path, why);
+	char *bytes;
 	long len;
 
+	if (rc < 0)
+		return rc;
+	bytes = malloc(FILE_MAX_BYTES);
 	if (!bytes)
 		return failure_oom(why);
 	len = fd_read_file(path, bytes, FILE_MAX_BYTES);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/failure.h"
+#include "daemon/os/rehearsal.h"
 
 static int check_directory(
 	const char *path, const char *directory, int mode, const char *where, struct failure *why)
@@ -45,6 +46,7 @@ static int check_parent(const char *path, int mode, const char *where, struct fa
 
 int outfile_directory_check(const char *path, const char *where, struct failure *why)
 {
+	rehearsal_path(where, path);
 	return check_parent(path, X_OK, where, why);
 }
 
@@ -63,6 +65,7 @@ int outfile_check(const char *path, const char *where, struct failure *why)
 {
 	struct stat st;
 
+	rehearsal_path(where, path);
 	if (stat(path, &st) < 0)
 		return check_new(path, where, why);
 	if (S_ISDIR(st.st_mode))
@@ -95,6 +98,7 @@ int outdir_check(const char *path, const char *where, struct failure *why)
 	char *above;
 	int rc;
 
+	rehearsal_path(where, path);
 	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
 		return failure_usage(why, "%s: %s is not a directory", where, path);
 	above = strdup(path);

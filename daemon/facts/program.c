@@ -15,6 +15,7 @@
 #include "config/settings.h"
 #include "daemon/facts/misnamed.h"
 #include "daemon/facts/torch.h"
+#include "daemon/os/rehearsal.h"
 
 /* 0 if path is a file that can be executed, else negative errno. */
 static int executable(const char *path)
@@ -28,9 +29,29 @@ static int executable(const char *path)
 	return access(path, X_OK) < 0 ? -errno : 0;
 }
 
-int program_search(struct arena *a, const char *const *env, const char *name, const char **ret)
+static const char *path_of(const char *const *env)
 {
 	const char *path = env_get(env, "PATH");
+
+	return path ? path : "/bin:/usr/bin";
+}
+
+/* The file of that name in PATH's next entry; NULL: there is no more. */
+static const char *next_on_path(struct arena *a, const char **path, const char *name)
+{
+	const char *entry = *path;
+	size_t len = entry ? strcspn(entry, ":") : 0;
+
+	if (!entry || !*name)
+		return NULL;
+	*path = entry[len] ? entry + len + 1 : NULL;
+	return len ? arena_printf(a, "%.*s/%s", (int)len, entry, name) :
+		     arena_printf(a, "./%s", name); /* an empty entry is this directory */
+}
+
+int program_search(struct arena *a, const char *const *env, const char *name, const char **ret)
+{
+	const char *path = path_of(env), *file;
 	int rc = -ENOENT;
 
 	if (strchr(name, '/')) {
@@ -39,34 +60,68 @@ int program_search(struct arena *a, const char *const *env, const char *name, co
 			*ret = name;
 		return rc;
 	}
-	for (path = path ? path : "/bin:/usr/bin"; *name; path++) {
-		size_t len = strcspn(path, ":");
-		const char *file = len ?
-			arena_printf(a, "%.*s/%s", (int)len, path, name) :
-			arena_printf(a, "./%s", name); /* an empty entry is this directory */
-		int now = executable(file);
+	while ((file = next_on_path(a, &path, name))) {
+		int now;
 
+		rehearsal_path("PATH", file);
+		now = executable(file);
 		if (now == 0) {
 			*ret = file;
 			return 0;
 		}
 		if (now == -EACCES)
 			rc = now;
-		path += len;
-		if (!*path)
-			break;
 	}
 	return rc;
 }
 
-/* The same with a sentence, which begins with `what`; the kernel must be able to run the file, too.
+/* Whether the search for it leads there. */
+static bool search_is_far(struct arena *a, const char *const *env, const char *name)
+{
+	const char *path = path_of(env), *file;
+
+	if (strchr(name, '/'))
+		return path_is_far(name);
+	while ((file = next_on_path(a, &path, name)))
+		if (path_is_far(file))
+			return true;
+		else if (executable(file) == 0)
+			return false;
+	return false;
+}
+
+bool program_is_far(const struct settings *s, const char *const *env, struct arena *a)
+{
+	static const char *const places[] = { "HOME", "PYTHONHOME", "PYTHONUSERBASE",
+		"PYTHONPATH" };
+	const char *python = settings_text(s, SET_PYTHON);
+
+	if (settings_given(s, SET_WRAP) || settings_given(s, SET_PREEMPT_WATCH) ||
+		settings_given(s, SET_POST_ATTEMPT))
+		return true; /* their words aren't split yet */
+	if (settings_flag(s, SET_NO_PYTHON))
+		return search_is_far(a, env, s->script);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		const char *value = env_get(env, places[i]);
+
+		if (value && (path_is_far(value) || strchr(value, ':')))
+			return true;
+	}
+	return path_is_far(s->script) || search_is_far(a, env, python ? python : "python3") ||
+		(!python && search_is_far(a, env, "python"));
+}
+
+/* The same with a sentence, which begins with where; the kernel must be able to run the file, too.
  */
-static int find_program(struct arena *a, const char *const *env, const char *what, const char *name,
-	const char **ret, struct failure *why)
+static int find_program(struct arena *a, const char *const *env, const char *where,
+	const char *name, const char **ret, struct failure *why)
 {
 	enum run_by by = strchr(name, '/') ? RUN_BY_EXEC : RUN_BY_EXEC_PATH;
-	int rc = program_search(a, env, name, ret);
+	const char *what = *where ? arena_printf(a, "%s: ", where) : "";
+	int rc;
 
+	rehearsal_path(where, name);
+	rc = program_search(a, env, name, ret);
 	return rc == 0 ? first_line_check(what, *ret, a, why) :
 			 misnamed(why, what, name, by, rc, a);
 }
@@ -109,8 +164,7 @@ static int find_python(const struct settings *s, const char *const *env, struct 
 
 	if (given) {
 		ret->from = settings_where(s, SET_PYTHON);
-		return find_program(
-			a, env, arena_printf(a, "%s: ", ret->from), given, &ret->path, why);
+		return find_program(a, env, ret->from, given, &ret->path, why);
 	}
 	ret->from = "launchd's virtual environment";
 	ret->path = own_python(env, a);
@@ -131,6 +185,7 @@ static int check_script(struct arena *a, const char *script, struct failure *why
 
 	if (strcmp(script, "-") == 0)
 		return 0;
+	rehearsal_path("", script);
 	if (stat(script, &st) < 0)
 		return misnamed(why, "", script, RUN_BY_PYTHON, -errno, a);
 	if (S_ISDIR(st.st_mode) && access(arena_printf(a, "%s/__main__.py", script), R_OK) < 0)
@@ -317,8 +372,7 @@ int wrapper_find(const struct settings *s, enum setting_id id, const char *const
 		return arena_failed(arena) ?
 			failure_oom(why) :
 			failure_usage(why, "%s: it contains no command", where);
-	(void)find_program(
-		arena, env, arena_printf(arena, "%s: ", where), w.words.at[0], &w.path, &w.why);
+	(void)find_program(arena, env, where, w.words.at[0], &w.path, &w.why);
 	*ret = w;
 	return 0;
 }

@@ -35,6 +35,9 @@ struct wrapper {
 int program_find(const struct settings *s, const char *const *env, struct arena *arena,
 	struct program *ret, struct failure *why);
 
+/* Whether looking for it, or for PyTorch, may hang: see rehearsal.h. */
+bool program_is_far(const struct settings *s, const char *const *env, struct arena *a);
+
 /* Why the master port is left to the script, and the store of a torch program with it, whichever
  * torch it has: an option, a variable, or what the script says. NULL: nothing. */
 const char *program_needs_port(

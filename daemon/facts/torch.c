@@ -18,6 +18,7 @@
 #include "daemon/facts/misnamed.h"
 #include "daemon/facts/torch_version.h"
 #include "daemon/os/question.h"
+#include "daemon/os/rehearsal.h"
 
 enum { FILE_MAX = 16384, ASK_MS = 5000 };
 
@@ -25,6 +26,7 @@ struct torch_search {
 	const char *const *env;
 	struct arena *arena;
 	const char *lib;           /* "python3.11", the name of its directories; NULL: not known */
+	const char *variable;      /* that the places which are looked into now come from, or "" */
 	const char *found, *place; /* its version, and the entry of sys.path */
 };
 
@@ -47,6 +49,7 @@ static void look(struct torch_search *f, const char *dir)
 
 	if (f->found)
 		return;
+	rehearsal_path(f->variable, dir);
 	text = read_text(f->arena, arena_printf(f->arena, "%s/torch/version.py", dir));
 	if (text && torch_version_find(text, version) == 0) {
 		f->found = arena_strdup(f->arena, version);
@@ -58,6 +61,7 @@ static void look_in_pythonpath(struct torch_search *f)
 {
 	const char *path = env_get(f->env, "PYTHONPATH");
 
+	f->variable = "PYTHONPATH";
 	while (path && *path) {
 		size_t len = strcspn(path, ":");
 
@@ -66,6 +70,7 @@ static void look_in_pythonpath(struct torch_search *f)
 		path += len;
 		path += *path == ':';
 	}
+	f->variable = "";
 }
 
 static void look_for_user(struct torch_search *f)
@@ -75,10 +80,12 @@ static void look_for_user(struct torch_search *f)
 
 	if (!f->lib || (without && *without))
 		return;
+	f->variable = base && *base ? "PYTHONUSERBASE" : "HOME";
 	if (base && *base)
 		look(f, arena_printf(f->arena, "%s/lib/%s/site-packages", base, f->lib));
 	else if (home && *home)
 		look(f, arena_printf(f->arena, "%s/.local/lib/%s/site-packages", home, f->lib));
+	f->variable = "";
 }
 
 static bool is_directory(const char *path)
@@ -194,6 +201,7 @@ static void find_torch(struct torch_search *f, const char *python)
 	const char *venv = NULL, *cfg = NULL;
 
 	look_in_pythonpath(f);
+	rehearsal_path("", python);
 	if (f->found || !realpath(python, real))
 		return;
 	/* beside the interpreter or one above, before links are followed, as Python does */

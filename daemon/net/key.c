@@ -12,6 +12,7 @@
 #include "common/fd.h"
 #include "config/settings.h"
 #include "daemon/net/sodium.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/os/secret.h"
 
 /* Changes with what the key is used for. */
@@ -70,10 +71,12 @@ static int check_file(int fd, const char *where, const char *path, struct failur
 static int read_file(const char *path, const char *where, struct secret *s, struct failure *why)
 {
 	/* a FIFO must not hold us up, nor a terminal become ours */
-	autoclose fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int rc = path_answers(where, path, why);
+	autoclose fd = rc < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	long len;
-	int rc;
 
+	if (rc < 0)
+		return rc;
 	if (fd < 0)
 		return failure_usage(why, "%s: %s: %s", where, path, strerror(errno));
 	rc = check_file(fd, where, path, why);

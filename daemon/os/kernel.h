@@ -27,13 +27,17 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x1000
 #endif
 
 enum {
-	RANGE_UNSHARE = 2, /* CLOSE_RANGE_UNSHARE */
-	RANGE_CLOEXEC = 4, /* CLOSE_RANGE_CLOEXEC */
+	RESOLVE_ONE_MOUNT = 1, /* RESOLVE_NO_XDEV */
+	RANGE_UNSHARE = 2,     /* CLOSE_RANGE_UNSHARE */
+	RANGE_CLOEXEC = 4,     /* CLOSE_RANGE_CLOEXEC */
 };
 
 enum kernel_feature {

@@ -106,14 +106,20 @@ static void replace_work(const void *how, void *answer)
 		ret->rc = file_replace(r->path, r->bytes, r->len, r->how);
 }
 
+static int64_t last_until_ms; /* the main thread's; 0: none was written yet */
+
+void last_files_hurry(void)
+{
+	last_until_ms = monotonic_ms();
+}
+
 int last_files_left_ms(void)
 {
-	static int64_t until_ms; /* the main thread's */
 	int left;
 
-	if (until_ms == 0)
-		until_ms = monotonic_ms() + PATIENCE_MOST_MS;
-	left = monotonic_left_ms(until_ms);
+	if (last_until_ms == 0)
+		last_until_ms = monotonic_ms() + PATIENCE_MOST_MS;
+	left = monotonic_left_ms(last_until_ms);
 	return left > PATIENCE_ASKED_MS ? left : PATIENCE_ASKED_MS;
 }
 

@@ -24,6 +24,9 @@ int file_replace_last(const char *path, const char *bytes, size_t len, unsigned 
  * least PATIENCE_ASKED_MS for each. */
 int last_files_left_ms(void);
 
+/* A file system hangs already: each of them has PATIENCE_ASKED_MS. */
+void last_files_hurry(void);
+
 /* What a negative errno of these means. */
 const char *file_error(int rc);
 

@@ -60,8 +60,8 @@ class HangFS(FuseMount):
     is stopped; `hold`: it reads writes, or what else it is told, and does not answer them, so that not
     even SIGKILL ends who waits."""
 
-    def __init__(self, place):
-        super().__init__(place.path / 'mounted')
+    def __init__(self, place, name='mounted'):
+        super().__init__(place.path / name)
         self.nodes = {1: Node(1, stat.S_IFDIR | 0o755)}
         self.holding, self.held = (), []
         self.waking = self.waker = -1

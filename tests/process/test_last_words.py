@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from hang_fs import HangFS
+from hang_fs import CREATE, INIT, MKDIR, HangFS
 from harness import supervisor_of, until
 from needs import needs_mounts
 
@@ -118,6 +118,69 @@ def test_a_signal_cuts_that_short(start, place, hang):
     assert job.end(8).rc == 3
     place.orphans_expected = True
     hang.close()
+
+
+# files at the start
+
+
+TRUE = ['--no_python', '--use_env', 'true']
+STATIC = ['--nnodes=2', '--node-rank=0', '--master-addr=127.0.0.1', '--master-port=1']
+STARTS = {
+    'report': ('--report', '/file', ['--report={}', *TRUE]),
+    'metrics': ('--metrics-file', '/file', ['--metrics-file={}', *TRUE]),
+    'events': ('--events', '/file', ['--events={}', *TRUE]),
+    'progress': ('--progress', '/file', ['--progress=file:{}', *TRUE]),
+    'trace': ('--hang-trace', '/file', ['--hang-trace={}', *TRUE]),
+    'log directory': ('--log-dir', '/logs', ['--log-dir={}', '--redirects=3', *TRUE]),
+    'settings': ('--config', '/job.conf', ['--config={}', *TRUE]),
+    'settings that are checked': ('--check', '/job.conf', ['--check={}']),
+    'list of nodes': ('--cluster-hostfile', '/nodes', ['--cluster-hostfile={}', *TRUE]),
+    'list of hosts': ('--mpirun-hostfile', '/nodes', ['--mpirun-hostfile={}', *TRUE]),
+    'key': ('--key-file', '/key', ['--key-file={}', *STATIC, *TRUE]),
+    'key of one node': ('--key-file', '/key', ['--key-file={}', *TRUE]),
+    'wrapper': ('--wrap', '/tool', ['--wrap={}', *TRUE]),
+    'Python': ('--python', '/python', ['--python={}', '--use_env', '-m', 'this']),
+    'script': ('', '/train.py', ['{}']),
+    'program': ('', '/train', ['--no_python', '--use_env', '{}']),
+    'module': ('PYTHONPATH', '', ['--use_env', '-m', 'this']),
+    'program on PATH': ('PATH', '', TRUE),
+    'program beside a plan': ('PATH', '', ['--dry-run', *TRUE]),
+    'run directory': ('TMPDIR', '', TRUE),
+    'socket': ('XDG_RUNTIME_DIR', '', ['--ctl-socket=auto', *TRUE]),
+    'allocation': ('PBS_NODEFILE', '/nodes', TRUE),
+    'bundle': ('--explain', '/box', ['--explain={}']),
+    'link': ('--install-torchrun', '/bin', ['--install-torchrun={}']),
+}
+ALL, MAKING = [opcode for opcode in range(1, 60) if opcode != INIT], [MKDIR, CREATE]
+
+
+@pytest.mark.parametrize('held,what', [(ALL, STARTS), (MAKING, ['events', 'log directory', 'run directory', 'socket'])],
+                         ids=['nothing answers', 'frozen'])
+@needs_mounts
+def test_a_file_system_that_hangs_at_the_start(start, place, nothing_left, held, what):
+    """One that is frozen can be looked at. launchd itself waits for none, and starts nothing."""
+    jobs, said = {}, {}
+    with contextlib.ExitStack() as stack:
+        for i, name in enumerate(what):
+            mounted = stack.enter_context(contextlib.closing(HangFS(place, f'mounted{i}')))
+            mounted.hold(*held)
+            where, below, args = STARTS[name]
+            path = f'{mounted.path}{below}'
+            env = {'TORCHELASTIC_ERROR_FILE': f'{mounted.path}/error'}
+            if where.isupper():
+                env[where] = f'{path}:{os.environ["PATH"]}' if where == 'PATH' else path
+            if where == 'PBS_NODEFILE':
+                env['PBS_JOBID'] = '1.server'
+            jobs[name] = start([arg.format(path) for arg in args], env, wrap=mounted.mount,
+                               pass_fds=[mounted.fd]), f'{where}{": " if where else ""}{path}'
+        for name, (job, place_said) in jobs.items():
+            result = job.end()
+            line = next((line for line in result.err.splitlines() if 'error' in line), '')
+            right = (line.startswith(f'launchd: error: {place_said}') and
+                     line.endswith(': its file system does not respond'))
+            said[name] = result.rc, right or line
+        assert said == dict.fromkeys(what, (1, True))
+        place.orphans_expected = True
 
 
 # readers

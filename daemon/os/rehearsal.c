@@ -1,0 +1,124 @@
+/* rehearsal.c - see rehearsal.h */
+#include "daemon/os/rehearsal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/failure.h"
+#include "common/fd.h"
+#include "common/patience.h"
+#include "daemon/os/kernel.h"
+#include "daemon/os/question.h"
+#include "daemon/os/replace.h"
+
+/* "WHERE: PATH" of what is touched now, in memory that the child shares with its parent. NULL: this
+ * is no rehearsal. */
+enum { PLACE_SIZE = PATH_MAX + 256 };
+static char *place;
+
+/* Opens the path, which must be absolute, up to the first mount on its way. */
+static bool crosses_mount(const char *path)
+{
+	const struct {
+		uint64_t flags, mode, resolve;
+	} how = { O_PATH | O_CLOEXEC, 0, RESOLVE_ONE_MOUNT };
+	autoclose fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+
+	/* a sandbox refuses a call that it doesn't know by EPERM; any other error is an answer */
+	return fd < 0 && (errno == EXDEV || errno == ENOSYS || errno == EPERM || errno == EAGAIN);
+}
+
+bool path_is_far(const char *path)
+{
+	char whole[PATH_MAX], here[PATH_MAX];
+
+	if (!path || !*path)
+		return false;
+	if (*path == '/')
+		return crosses_mount(path);
+	/* asks no file system */
+	if (!getcwd(here, sizeof here) || *here != '/' ||
+		snprintf(whole, sizeof whole, "%s/%s", here, path) >= (int)sizeof whole)
+		return true;
+	return crosses_mount(whole);
+}
+
+void rehearsal_path(const char *where, const char *path)
+{
+	if (place)
+		(void)snprintf(place, PLACE_SIZE, "%s%s%s", where, *where ? ": " : "", path);
+}
+
+struct rehearsed {
+	void (*work)(const void *how);
+	const void *how;
+};
+
+static void rehearsal_work(const void *how, void *answer)
+{
+	const struct rehearsed *it = how;
+
+	(void)answer; /* that there is one is enough */
+	it->work(it->how);
+}
+
+int rehearse(void (*work)(const void *how), const void *how, struct failure *why)
+{
+	const struct rehearsed it = { work, how };
+	const struct question q = { .work = rehearsal_work,
+		.how = &it,
+		.whom = "the file system",
+		.hint = "",
+		.limit_ms = PATIENCE_MOST_MS };
+	struct failure ignored = { 0 };
+	char answer;
+	int rc;
+
+	place = mmap(NULL, PLACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (place == MAP_FAILED) {
+		place = NULL;
+		return 0;
+	}
+	/* without another process this one finds out */
+	rc = question_ask(&q, &answer, sizeof answer, &ignored) == -ETIMEDOUT ? -ETIMEDOUT : 0;
+	if (rc < 0) {
+		last_files_hurry();
+		(void)failure_set(why, rc, "%s: %s", place, file_error(rc));
+	}
+	(void)munmap(place, PLACE_SIZE);
+	place = NULL;
+	return rc;
+}
+
+struct single {
+	const char *where, *path;
+};
+
+static void single_work(const void *how)
+{
+	const struct single *s = how;
+	struct stat st;
+	char bytes[4096];
+	int fd = -1;
+
+	rehearsal_path(s->where, s->path);
+	if (stat(s->path, &st) == 0 && S_ISREG(st.st_mode))
+		fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	while (fd >= 0 && fd_read_up_to(fd, bytes, sizeof bytes) == sizeof bytes)
+		;
+	fd_closep(&fd);
+}
+
+int path_answers(const char *where, const char *path, struct failure *why)
+{
+	const struct single s = { where, path };
+
+	return path_is_far(path) ? rehearse(single_work, &s, why) : 0;
+}
