@@ -9,6 +9,7 @@
 
 #include "common/failure.h"
 #include "common/fd.h"
+#include "common/patience.h"
 #include "daemon/os/shed.h"
 #include "daemon/output/back.h"
 #include "daemon/output/followed.h"
@@ -45,6 +46,7 @@ struct output {
 	void *owner;
 	struct logs *now; /* the attempt that it starts, or has started */
 	bool draining;    /* what that came to has not been told yet */
+	bool gave_up;     /* see output_give_up() */
 };
 
 int output_open(const struct plan *plan, const struct output_host *host, struct output **ret,
@@ -286,6 +288,16 @@ void output_prepare(struct output *o, const struct plan *plan, unsigned attempt)
 	post_prepared(&o->post, attempt, l, &why);
 }
 
+uint64_t output_patience_ms(const struct output *o)
+{
+	return o->gave_up ? PATIENCE_ASKED_MS : PATIENCE_MOST_MS;
+}
+
+void output_give_up(struct output *o)
+{
+	o->gave_up = true;
+}
+
 const char *output_log_dir(const struct output *o)
 {
 	return o->now ? o->now->dir : NULL;
@@ -436,7 +448,7 @@ static bool end_thread(struct output *o, struct closing *c)
 {
 	/* -1: nobody can ask */
 	autoclose asked = c->asked ? signalfd(-1, c->asked, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
-	uint64_t patience_ns = o->draining ? DISK_IMPATIENCE_NS : DISK_PATIENCE_NS;
+	uint64_t patience_ns = o->draining || o->gave_up ? DISK_IMPATIENCE_NS : DISK_PATIENCE_NS;
 	bool is_thread = o->runs || start_thread(o) == 0;
 
 	post_close(&o->post, c->hurry, asked);

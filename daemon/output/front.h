@@ -70,6 +70,11 @@ void output_take(struct output *o, unsigned i, int fd, int pipe, pid_t pid);
 /* All workers are started, or none is any more: their pipes are read. */
 void output_started(struct output *o);
 
+/* For how long to wait for the answer to output_prepare(), and that it was not given: a disk hangs,
+ * and is given less time from then on. */
+uint64_t output_patience_ms(const struct output *o);
+void output_give_up(struct output *o);
+
 /* All processes of the attempt have ended: `drained` follows within some more than a second, unless
  * a disk hangs. */
 void output_drain(struct output *o);

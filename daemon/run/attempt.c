@@ -8,9 +8,12 @@
 
 #include "common/failure.h"
 #include "common/utc.h"
+#include "common/vec.h"
+#include "config/settings.h"
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
 #include "daemon/os/procfs.h"
+#include "daemon/os/replace.h"
 #include "daemon/output/front.h"
 #include "daemon/run/state.h"
 #include "daemon/workers/evidence_reader.h"
@@ -419,7 +422,7 @@ static void start_with_levels(struct run *r)
 	}
 	uv_update_time(&r->loop);
 	r->levels_until_ms = uv_now(&r->loop) + LIMIT_MS;
-	(void)uv_timer_start(&r->levels, on_levels, LOOK_MS, LOOK_MS);
+	(void)uv_timer_start(&r->starting, on_levels, LOOK_MS, LOOK_MS);
 }
 
 void attempt_prepared(void *run, const struct failure *why)
@@ -428,6 +431,7 @@ void attempt_prepared(void *run, const struct failure *why)
 
 	if (r->state != RUN_OPENING)
 		return; /* it was ended meanwhile */
+	(void)uv_timer_stop(&r->starting);
 	if (why->code < 0) {
 		fail_unstarted(r, -failure_copy(r->why, why));
 		return;
@@ -439,6 +443,28 @@ void attempt_prepared(void *run, const struct failure *why)
 	} else {
 		start_with_levels(r);
 	}
+}
+
+/* The output thread hangs. */
+static void on_not_opened(uv_timer_t *t)
+{
+	struct run *r = t->data;
+	const struct output_plan *o = &r->plan->output;
+	const char *tmp = env_get(r->plan->env, "TMPDIR");
+	struct failure why = { 0 };
+
+	output_give_up(r->in->output);
+	if (!o->tree)
+		(void)failure_set(&why, -EIO, "launchd can't write its own output: %s",
+			file_error(-ETIMEDOUT));
+	else
+		(void)failure_set(&why, -EIO, "%s: %s: %s",
+			o->log_dir ? settings_where(r->in->settings, SET_LOG_DIR) : "TMPDIR",
+			o->log_dir          ? o->log_dir :
+				tmp && *tmp ? tmp :
+					      "/tmp",
+			file_error(-ETIMEDOUT));
+	attempt_prepared(r, &why);
 }
 
 void attempt_checked(struct run *r)
@@ -466,15 +492,15 @@ void attempt_init(struct run *r)
 		.on_over = on_post_over,
 		.owner = r };
 	(void)uv_timer_init(&r->loop, &r->draining); /* can't fail */
-	(void)uv_timer_init(&r->loop, &r->levels);   /* neither can it */
-	r->draining.data = r->levels.data = r;
+	(void)uv_timer_init(&r->loop, &r->starting); /* neither can it */
+	r->draining.data = r->starting.data = r;
 }
 
 void attempt_close(struct run *r)
 {
 	progress_close(&r->progress);
 	uv_close((uv_handle_t *)&r->draining, NULL);
-	uv_close((uv_handle_t *)&r->levels, NULL);
+	uv_close((uv_handle_t *)&r->starting, NULL);
 }
 
 void attempt_start(struct run *r, unsigned number, unsigned master_port)
@@ -507,5 +533,7 @@ void attempt_start(struct run *r, unsigned number, unsigned master_port)
 	}
 	if (number == 0)
 		preflight_begin(r);
+	uv_update_time(&r->loop);
+	(void)uv_timer_start(&r->starting, on_not_opened, output_patience_ms(r->in->output), 0);
 	output_prepare(r->in->output, r->plan, number);
 }

@@ -20,7 +20,7 @@ const struct sm run_life = { "run", states, RUN_STATES };
 void run_goto(struct run *r, enum run_state next)
 {
 	r->state = sm_go(&run_life, r->state, next);
-	(void)uv_timer_stop(&r->levels);
+	(void)uv_timer_stop(&r->starting);
 	if (next != RUN_WORKING)
 		hang_watch_stop(&r->hang);
 	if (next == RUN_DRAINING)

@@ -72,7 +72,8 @@ struct run {
 	struct preflight preflight; /* in CHECKING */
 	struct space_look spaces;   /* where restarts are checked */
 	struct gpu_watch gpu_watch; /* from the first check on, where restarts are checked */
-	uv_timer_t levels;          /* in OPENING or CHECKING: workers wait for its levels */
+	uv_timer_t starting; /* in OPENING for log files; then, or in CHECKING, for the watch's
+				levels */
 	uint64_t levels_until_ms;
 	struct pool pool;
 	struct progress progress; /* in WORKING */

@@ -183,6 +183,34 @@ def test_a_file_system_that_hangs_at_the_start(start, place, nothing_left, held,
         place.orphans_expected = True
 
 
+@needs_mounts
+@pytest.mark.parametrize('held', [MKDIR, CREATE])
+@pytest.mark.parametrize('options', [[], ['--max-restarts=1']], ids=['once', 'restarts'])
+def test_log_files_that_cannot_be_made(start, place, hang, held, options):
+    hang.hold(held)
+    job = start([f'--log-dir={hang.path}', '--redirects=3', *options, *TRUE], wrap=hang.mount, pass_fds=[hang.fd])
+    result = job.end()
+    assert result.rc == 1
+    assert f'launchd: error: --log-dir: {hang.path}: its file system does not respond\n' in result.err
+    place.orphans_expected = True
+    hang.close()
+
+
+@needs_mounts
+def test_log_files_of_a_restart_that_cannot_be_made(start, place, hang):
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start([f'--log-dir={hang.path}', '--redirects=3', '--max-restarts=1', '--no_python', '--use_env', 'sh', '-c',
+                 f'echo 0 $$ ready >{ready.path}; read -r w <{go.path}; exit 3'], wrap=hang.mount, pass_fds=[hang.fd])
+    ready.expect('ready', 1)
+    hang.hold(MKDIR)
+    os.write(go.fd, b'\n')
+    result = job.end()
+    assert result.rc == 1
+    assert f'launchd: error: --log-dir: {hang.path}: its file system does not respond\n' in result.err
+    place.orphans_expected = True
+    hang.close()
+
+
 # readers
 
 
