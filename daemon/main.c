@@ -585,7 +585,7 @@ static int run(struct launch *l, char **argv)
 	death_notice_is_guards(&death_notice);
 	guard.on_killed = (struct killed_hook){ tell_others, &death_notice };
 	rc = guard_wait(&guard, &l->why);
-	ctl_forget(&guard.shared->control); /* of a supervisor that could not */
+	ctl_forget(&guard.shared->control, 0); /* of a supervisor that could not */
 	say_patience(patience_for_ms(l->plan.grace_ms));
 	if (l->why.code != 0)
 		say(rc == 0 ? "warning" : "error", l->why.text);

@@ -15,6 +15,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/vec.h"
+#include "daemon/os/replace.h"
 
 enum { BACKLOG = 64 };
 
@@ -278,16 +279,23 @@ void ctl_dirs(const char *const *env, bool of_all,
 	}
 }
 
-void ctl_forget(struct ctl_place *p)
+static int ctl_forget_now(const void *what)
 {
-	char *slash = strrchr(p->path, '/');
+	struct ctl_place p = *(const struct ctl_place *)what;
+	char *slash = strrchr(p.path, '/');
 
-	if (!slash)
-		return;
-	if (has_own_file(p)) /* somebody cleans /tmp, and its directory may be another user's now */
-		(void)unlink(p->path);
+	if (has_own_file(
+		    &p)) /* somebody cleans /tmp, and its directory may be another user's now */
+		(void)unlink(p.path);
 	*slash = '\0';
-	if (p->own_dir)
-		(void)rmdir(p->path); /* fails while others are in it */
+	if (p.own_dir)
+		(void)rmdir(p.path); /* fails while others are in it */
+	return 0;
+}
+
+void ctl_forget(struct ctl_place *p, uint64_t limit_ms)
+{
+	if (strchr(p->path, '/'))
+		(void)path_touch(p->path, limit_ms, ctl_forget_now, p);
 	p->path[0] = '\0';
 }

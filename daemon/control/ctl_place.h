@@ -3,6 +3,7 @@
 #define LAUNCHD_DAEMON_CONTROL_CTL_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
@@ -40,6 +41,6 @@ pid_t ctl_place_guard(const char *name);
 bool ctl_is_there(const struct ctl_place *place);
 
 /* Removes the socket. Nothing where there is none, any more. */
-void ctl_forget(struct ctl_place *place);
+void ctl_forget(struct ctl_place *place, uint64_t limit_ms);
 
 #endif

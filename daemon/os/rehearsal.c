@@ -69,14 +69,15 @@ static void rehearsal_work(const void *how, void *answer)
 	it->work(it->how);
 }
 
-int rehearse(void (*work)(const void *how), const void *how, struct failure *why)
+static int rehearse_within(
+	uint64_t limit_ms, void (*work)(const void *how), const void *how, struct failure *why)
 {
 	const struct rehearsed it = { work, how };
 	const struct question q = { .work = rehearsal_work,
 		.how = &it,
 		.whom = "the file system",
 		.hint = "",
-		.limit_ms = PATIENCE_MOST_MS };
+		.limit_ms = limit_ms };
 	struct failure ignored = { 0 };
 	char answer;
 	int rc;
@@ -95,6 +96,11 @@ int rehearse(void (*work)(const void *how), const void *how, struct failure *why
 	(void)munmap(place, PLACE_SIZE);
 	place = NULL;
 	return rc;
+}
+
+int rehearse(void (*work)(const void *how), const void *how, struct failure *why)
+{
+	return rehearse_within(PATIENCE_MOST_MS, work, how, why);
 }
 
 struct single {
@@ -121,4 +127,11 @@ int path_answers(const char *where, const char *path, struct failure *why)
 	const struct single s = { where, path };
 
 	return path_is_far(path) ? rehearse(single_work, &s, why) : 0;
+}
+
+int path_answers_soon(const char *path, struct failure *why)
+{
+	const struct single s = { "", path };
+
+	return path_is_far(path) ? rehearse_within(PATH_SOON_MS, single_work, &s, why) : 0;
 }

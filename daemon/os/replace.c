@@ -16,6 +16,7 @@
 #include "common/monotonic.h"
 #include "common/patience.h"
 #include "daemon/os/question.h"
+#include "daemon/os/rehearsal.h"
 
 /* A rename would replace a device by a file, as root even /dev/null. */
 static int write_into(const char *path, const char *bytes, size_t len)
@@ -142,6 +143,36 @@ int file_replace_last(const char *path, const char *bytes, size_t len, unsigned 
 
 	if (rc == -ETIMEDOUT || rc == -EIO)
 		return rc;
-	/* without another process this one does it */
+	/* without another process this one does it, unless it might stay there for ever */
+	if (rc < 0 && path_is_far(path))
+		return rc;
 	return rc < 0 || done.is_special ? file_replace(path, bytes, len, how) : done.rc;
+}
+
+struct path_work {
+	int (*work)(const void *what);
+	const void *what;
+};
+
+static void path_touch_work(const void *how, void *answer)
+{
+	const struct path_work *t = how;
+
+	*(int *)answer = t->work(t->what);
+}
+
+int path_touch(const char *path, uint64_t limit_ms, int (*work)(const void *what), const void *what)
+{
+	const struct path_work t = { work, what };
+	struct question q = {
+		.work = path_touch_work, .how = &t, .whom = "the file system", .hint = ""
+	};
+	struct failure why = { 0 };
+	int rc, done;
+
+	if (!path_is_far(path))
+		return work(what);
+	q.limit_ms = limit_ms > 0 ? limit_ms : (uint64_t)last_files_left_ms();
+	rc = question_ask(&q, &done, sizeof done, &why);
+	return rc < 0 ? rc : done;
 }

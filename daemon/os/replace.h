@@ -3,6 +3,7 @@
 #define LAUNCHD_DAEMON_OS_REPLACE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
 	REPLACE_DURABLY = 1, /* the bytes are on the disk when it returns, where that can be */
@@ -19,6 +20,12 @@ int file_replace(const char *path, const char *bytes, size_t len, unsigned how);
  * last_files_left_ms() at most, or for less as patience.h has it. -ETIMEDOUT: it was given up;
  * -EIO: the child has died. Only the main thread may call it. */
 int file_replace_last(const char *path, const char *bytes, size_t len, unsigned how);
+
+/* Does something else with a path by a child, such as its removal, and returns what work(what)
+ * returns. limit_ms 0: at the end of this process, as file_replace_last(). Where the path can't
+ * hang, there is no child. */
+int path_touch(
+	const char *path, uint64_t limit_ms, int (*work)(const void *what), const void *what);
 
 /* How long the next one of these files may take: PATIENCE_MOST_MS for all of them together, and at
  * least PATIENCE_ASKED_MS for each. */

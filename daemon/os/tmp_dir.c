@@ -14,6 +14,7 @@
 #include "common/failure.h"
 #include "common/fd.h"
 #include "common/vec.h"
+#include "daemon/os/replace.h"
 
 /* A full tmpfs makes directories, but takes no byte; neither does a full quota. */
 static int tmp_dir_try_file(int dir)
@@ -144,8 +145,9 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int tmp_dir_remove(const struct tmp_dir *d)
+static int tmp_dir_remove_now(const void *what)
 {
+	const struct tmp_dir *d = what;
 	int rc;
 
 	if (!tmp_dir_is_there(d))
@@ -154,4 +156,9 @@ int tmp_dir_remove(const struct tmp_dir *d)
 		return 0;
 	rc = nftw(d->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	return rc == -1 ? -errno : rc;
+}
+
+int tmp_dir_remove(const struct tmp_dir *d)
+{
+	return path_touch(d->path, 0, tmp_dir_remove_now, d);
 }

@@ -35,7 +35,8 @@ int tmp_dir_make(const char *const *env, const char *name, enum tmp_dir_use use,
 bool tmp_dir_is_there(const struct tmp_dir *d);
 
 /* Removes it with all that is in it; links are not followed, other file systems not entered.
- * 0 or negative errno; -ENOENT: it is gone, and what has its name now is left alone. */
+ * At the end of the process: see path_touch(). 0 or negative errno; -ENOENT: it is gone, and what
+ * has its name now is left alone; -ETIMEDOUT: its file system hangs. */
 int tmp_dir_remove(const struct tmp_dir *d);
 
 #endif

@@ -16,6 +16,7 @@
 #include "daemon/observe/reporter.h"
 #include "daemon/os/process.h"
 #include "daemon/os/procfs.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/output/followed.h"
 #include "daemon/output/front.h"
 #include "daemon/output/tail.h"
@@ -547,17 +548,19 @@ static void open_socket(struct answers *a)
 		watch_directory(a);
 		return;
 	}
-	ctl_forget(place);
+	ctl_forget(place, PATH_SOON_MS);
 	bus_note(r->in->bus, NOTE_INFO, why.text);
 }
 
 void answers_renew(struct answers *a)
 {
 	struct ctl_place *place = &a->run->in->guard->shared->control;
+	struct failure none = { 0 };
 
-	if (!a->entered || !a->open || ctl_is_there(place))
+	if (!a->entered || !a->open || path_answers_soon(place->path, &none) < 0 ||
+		ctl_is_there(place))
 		return;
-	ctl_forget(place);
+	ctl_forget(place, PATH_SOON_MS);
 	open_socket(a);
 }
 
@@ -631,5 +634,5 @@ void answers_leave(struct answers *a)
 	ctl_watch_stop(&a->watch);
 	survey_leave(&a->survey);
 	ctl_server_close(&a->server);
-	ctl_forget(&a->run->in->guard->shared->control);
+	ctl_forget(&a->run->in->guard->shared->control, 0);
 }

@@ -13,6 +13,7 @@
 #include "daemon/job/evidence.h"
 #include "daemon/job/verdict.h"
 #include "daemon/plan/plan.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/report/error_file.h"
 
 /* Who may be the culprit, likeliest first: by itself before asked, then in order of death. */
@@ -188,6 +189,7 @@ size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,
 	struct outcome **failed = arena_alloc(arena, count * sizeof *failed);
 	const struct error_record **said = arena_alloc(arena, count * sizeof *said);
 	size_t n = 0, kept = 0;
+	bool hang;
 
 	if (!failed || !said)
 		return 0;
@@ -204,7 +206,10 @@ size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,
 	}
 	qsort(failed, n, sizeof *failed, by_time);
 	n = n < EVIDENCE_READ ? n : EVIDENCE_READ;
-	for (size_t i = 0; i < n; i++)
+	/* one of them answers for all, which are in one directory */
+	hang = n > 0 && !attempt->log_dir &&
+		path_answers_soon(plan_error_file(attempt, failed[0]->local_rank, arena), why) < 0;
+	for (size_t i = 0; i < n && !hang; i++)
 		said[failed[i] - outcomes] = read_one(plan, attempt, failed[i],
 			words ? &words[failed[i] - outcomes] : NULL, arena, why);
 	for (size_t i = 0; i < count; i++)

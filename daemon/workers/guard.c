@@ -22,6 +22,8 @@
 #include "daemon/job/ending.h"
 #include "daemon/plan/plan.h"
 #include "daemon/os/cgroup_paths.h"
+#include "daemon/os/rehearsal.h"
+#include "daemon/os/replace.h"
 #include "daemon/workers/divide.h"
 #include "daemon/workers/signals.h"
 
@@ -161,6 +163,14 @@ const char *guard_run_dir(struct guard *g, struct failure *note)
 	char before[sizeof s->run_dir.path];
 	struct failure none = { 0 };
 
+	if (g->run_dir_hangs)
+		return NULL;
+	if (path_answers_soon(s->run_dir.path, &none) < 0) {
+		g->run_dir_hangs = true;
+		*s->run_dir.path = '\0';
+		note_run_dir(g, &none, note);
+		return NULL;
+	}
 	if (!tmp_dir_is_there(&s->run_dir)) {
 		memcpy(before, s->run_dir.path, sizeof before);
 		if (make_run_dir(g, &none) < 0 && *before)
@@ -184,6 +194,8 @@ static void make_look(const struct guard *g)
 
 void guard_end_run_dir(const struct guard *g)
 {
+	if (path_is_far(g->shared->run_dir.path))
+		return; /* the guard has signals to relay, and waits for no file system */
 	g->shared->run_dir_unused = 1;
 	make_look(g);
 }
@@ -193,15 +205,15 @@ static int remove_run_dir(struct guard_shared *s)
 {
 	int rc = s->run_dir_removed ? 0 : tmp_dir_remove(&s->run_dir);
 
-	if (rc == 0 || rc == -ENOENT)
+	if (rc == 0 || rc == -ENOENT || rc == -ETIMEDOUT)
 		s->run_dir_removed = 1;
-	return s->run_dir_removed ? 0 : rc;
+	return s->run_dir_removed && rc != -ETIMEDOUT ? 0 : rc;
 }
 
 static int not_removed(const struct guard *g, int error, struct failure *why)
 {
 	return failure_set(
-		why, -EIO, "%s: can't be removed: %s", g->shared->run_dir.path, strerror(-error));
+		why, -EIO, "%s: can't be removed: %s", g->shared->run_dir.path, file_error(error));
 }
 
 int guard_remove_run_dir(const struct guard *g, struct failure *why)

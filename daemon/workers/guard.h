@@ -43,7 +43,7 @@ struct suspension {
  * removes it; the supervisor, which may have to make another one, writes all else. */
 struct guard_shared {
 	/* Of the run's directory: the supervisor needs it no more, the guard is at its removal, it
-	 * is gone. */
+	 * is gone, or was given up. */
 	volatile sig_atomic_t run_dir_unused, run_dir_taken, run_dir_removed;
 	/* The supervisor has done its work, but can't exit: one of its threads waits for a disk
 	 * that doesn't answer, and can't be killed. */
@@ -88,6 +88,7 @@ struct guard {
 	struct suspension suspension;
 	int watch;          /* for the leaf's being frozen; negative: none */
 	int run_dir_lock;   /* of whichever process has made that; -1: none */
+	bool run_dir_hangs; /* the supervisor has given it up */
 	int cut;            /* the signal that came at the supervisor's last words; 0: none */
 	uint64_t cut_ns;    /* when the first of them did */
 	bool manager_asked; /* SIGTERM came from the service manager, which has started us */

@@ -16,9 +16,9 @@ from own_mounts import OWN_MOUNTS
 REQUEST = struct.Struct('=IIQQ16x')  # length, opcode, number, node
 ANSWER = struct.Struct('=IiQ')
 ATTRIBUTES = struct.Struct('=QQQ24x12xIIIIIII')
-(LOOKUP, FORGET, GETATTR, SETATTR, MKDIR, UNLINK, RMDIR, RENAME, OPEN, READ, WRITE, STATFS, RELEASE,
+(LOOKUP, FORGET, GETATTR, SETATTR, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, OPEN, READ, WRITE, STATFS, RELEASE,
  FSYNC, INIT, OPENDIR, READDIR, RELEASEDIR, CREATE, INTERRUPT, BATCH_FORGET, RENAME2) = (
-     1, 2, 3, 4, 9, 10, 11, 12, 14, 15, 16, 17, 18, 20, 26, 27, 28, 29, 35, 36, 42, 45)
+     1, 2, 3, 4, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 20, 26, 27, 28, 29, 35, 36, 42, 45)
 UNANSWERED = (FORGET, BATCH_FORGET, INTERRUPT)
 SET_SIZE = 1 << 3  # what SETATTR may set
 
@@ -134,7 +134,7 @@ class HangFS(FuseMount):
             return struct.pack('=IIIIHHI40x', 7, 31, 65536, 0, 12, 9, 65536)
         if opcode in (LOOKUP, UNLINK, RMDIR):
             return self.name(opcode, node, body.rstrip(b'\0'))
-        if opcode in (MKDIR, CREATE):
+        if opcode in (MKNOD, MKDIR, CREATE):
             return self.make(opcode, node, body)
         if opcode in (RENAME, RENAME2):
             return self.rename(node, *struct.unpack_from('=Q', body),
@@ -173,8 +173,8 @@ class HangFS(FuseMount):
 
     def make(self, opcode, node, body):
         mode = struct.unpack_from('=4xI' if opcode == CREATE else '=I', body)[0]
-        name = body[16 if opcode == CREATE else 8:].rstrip(b'\0')
-        kind = stat.S_IFREG if opcode == CREATE else stat.S_IFDIR
+        name = body[8 if opcode == MKDIR else 16:].rstrip(b'\0')
+        kind = {CREATE: stat.S_IFREG, MKDIR: stat.S_IFDIR, MKNOD: stat.S_IFMT(mode)}[opcode]
         made = Node(len(self.nodes) + 1, kind | mode & 0o7777)
         node.children[name] = self.nodes[made.number] = made
         return entry(made) + (struct.pack('=QII', made.number, 0, 0) if opcode == CREATE else b'')

@@ -48,6 +48,7 @@ def full(nothing_left):
 # files at the end
 
 
+ALL, MAKING = [opcode for opcode in range(1, 60) if opcode != INIT], [MKDIR, CREATE]
 FILES = {
     'report': (['--report={}/file'], {}),
     'error file': ([], {'TORCHELASTIC_ERROR_FILE': '{}/file'}),
@@ -55,6 +56,8 @@ FILES = {
     'metrics': (['--metrics-file={}/file'], {}),
     'events': (['--events={}/file'], {}),
     'bundle': (['--blackbox={}/box'], {}),
+    'run directory': ([], {'TMPDIR': '{}'}),
+    'socket': (['--ctl-socket=auto'], {'XDG_RUNTIME_DIR': '{}'}),
     'all': (['--report={}/file', '--metrics-file={}/metrics', '--events={}/events', '--blackbox={}/box'], {}),
 }
 
@@ -81,6 +84,23 @@ def test_a_file_system_that_hangs_keeps_no_exit_code(start, place, hang, what, h
     assert 'root cause: rank 0' in result.err
     if what in ('report', 'error file', 'both'):
         assert "can't be written: its file system does not respond" in result.err
+    if what == 'run directory':
+        assert "can't be removed: its file system does not respond" in result.err
+    place.orphans_expected = True
+    hang.close()
+
+
+@needs_mounts
+def test_a_killed_supervisor_whose_run_directory_hangs(start, place, hang):
+    ready = place.fifo('ready')
+    job = start(['--no_python', '--use_env', 'sh', '-c', f'echo 0 $$ ready >{ready.path}; exec sleep 1000'],
+                {'TMPDIR': str(hang.path)}, wrap=hang.mount, pass_fds=[hang.fd])
+    ready.expect('ready', 1)
+    hang.hold(*ALL)
+    os.kill(supervisor_of(job.pid), signal.SIGKILL)
+    result = job.end()
+    assert result.rc == 137
+    assert 'this directory could not be removed: ' in result.err
     place.orphans_expected = True
     hang.close()
 
@@ -151,7 +171,6 @@ STARTS = {
     'bundle': ('--explain', '/box', ['--explain={}']),
     'link': ('--install-torchrun', '/bin', ['--install-torchrun={}']),
 }
-ALL, MAKING = [opcode for opcode in range(1, 60) if opcode != INIT], [MKDIR, CREATE]
 
 
 @pytest.mark.parametrize('held,what', [(ALL, STARTS), (MAKING, ['events', 'log directory', 'run directory', 'socket'])],

@@ -43,7 +43,7 @@ static int make(void **state)
 static int unmake(void **state)
 {
 	(void)state;
-	ctl_forget(&d.place);
+	ctl_forget(&d.place, 0);
 	assert_int_equal(rmdir(d.runtime), 0);
 	assert_int_equal(rmdir(d.user), 0);
 	assert_int_equal(rmdir(d.top), 0);
@@ -86,10 +86,10 @@ static void test_users(void **state)
 	(void)snprintf(dir, sizeof dir, "%s/launchd", d.user);
 	assert_int_equal(stat(dir, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
-	ctl_forget(&d.place);
+	ctl_forget(&d.place, 0);
 	assert_string_equal(d.place.path, "");
 	assert_int_equal(stat(dir, &st), -1);
-	ctl_forget(&d.place); /* nothing */
+	ctl_forget(&d.place, 0); /* nothing */
 }
 
 static void test_services(void **state)
@@ -102,7 +102,7 @@ static void test_services(void **state)
 	fd = listen_now();
 	assert_true(fd >= 0);
 	assert_place(d.runtime, "/4711.sock");
-	ctl_forget(&d.place);
+	ctl_forget(&d.place, 0);
 	assert_int_equal(access(d.runtime, F_OK), 0); /* systemd's, which removes it */
 	fd_closep(&fd);
 	(void)snprintf(more, sizeof more, "%s:/elsewhere", d.runtime_env);
@@ -120,9 +120,9 @@ static void test_shared(void **state)
 
 	(void)state;
 	assert_true(fd >= 0 && second >= 0);
-	ctl_forget(&d.place);
+	ctl_forget(&d.place, 0);
 	assert_true(answers(other.path));
-	ctl_forget(&other);
+	ctl_forget(&other, 0);
 }
 
 /* A supervisor and its guard, killed at once, leave a socket; a later guard has the same pid. */
@@ -153,7 +153,7 @@ static void test_taken(void **state)
 	assert_true(first >= 0 && second >= 0);
 	assert_string_equal(other.path, dir);
 	assert_true(answers(d.place.path) && answers(other.path));
-	ctl_forget(&other);
+	ctl_forget(&other, 0);
 }
 
 static void test_neither(void **state)
@@ -181,7 +181,7 @@ static void test_unsafe(void **state)
 	fd = listen_now();
 	assert_true(fd >= 0);
 	assert_place(d.user, "/launchd/4711.sock");
-	ctl_forget(&d.place);
+	ctl_forget(&d.place, 0);
 	fd_closep(&fd);
 	(void)snprintf(link_at, sizeof link_at, "%s/launchd", d.user);
 	assert_int_equal(symlink(d.top, link_at), 0);
@@ -222,7 +222,7 @@ static void test_squatted(void **state)
 	ctl_dirs(none, false, on_dir, found);
 	assert_memory_equal(found, tmp, strlen(tmp));
 	assert_int_equal(found[strlen(tmp)], '-');
-	ctl_forget(&d.place);
+	ctl_forget(&d.place, 0);
 	assert_int_equal(access(found, F_OK), -1);
 	assert_int_equal(seteuid(0), 0);
 	assert_int_equal(rmdir(tmp), 0);
@@ -271,7 +271,7 @@ static void test_removed(void **state)
 	assert_false(ctl_is_there(&d.place));
 	assert_int_equal(mkdir(d.place.path, 0700), 0);
 	assert_false(ctl_is_there(&d.place));
-	ctl_forget(&d.place); /* leaves alone what isn't its own */
+	ctl_forget(&d.place, 0); /* leaves alone what isn't its own */
 	(void)snprintf(away, sizeof away, "%.80s/%d.sock", dir, GUARD);
 	assert_int_equal(rmdir(away), 0);
 	assert_int_equal(rmdir(dir), 0);

@@ -1,12 +1,15 @@
 /* test_replace.c - who may read a file that was replaced; all else is in test_report_file.c. */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/fd.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/os/replace.h"
 
 static const struct mode_row {
@@ -41,10 +44,61 @@ static void test_mode(void **state)
 	assert_int_equal(rmdir(dir), 0); /* nothing else is in it */
 }
 
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+static bool no_process;
+
+pid_t __wrap_fork(void)
+{
+	if (!no_process)
+		return __real_fork();
+	errno = EAGAIN;
+	return -1;
+}
+
+static const struct last_row {
+	const char *says, *top;
+	bool no_process;
+	int rc;
+} lasts[] = {
+	{ "a child writes it", "/tmp", false, 0 },
+	{ "a child writes it far away", "/dev/shm", false, 0 },
+	{ "without a child this process does", "/tmp", true, 0 },
+	{ "but not far away, where it may hang", "/dev/shm", true, -EAGAIN },
+};
+
+static int unlink_now(const void *what)
+{
+	return unlink(what);
+}
+
+static void test_last(void **state)
+{
+	const struct last_row *row = *state;
+	char dir[64], path[80], bytes[8];
+	int rc;
+
+	(void)snprintf(dir, sizeof dir, "%s/launchd-replace-XXXXXX", row->top);
+	if (path_is_far("/") || path_is_far("/tmp") || !path_is_far("/dev/shm") || !mkdtemp(dir))
+		skip();
+	(void)snprintf(path, sizeof path, "%s/f", dir);
+	no_process = row->no_process;
+	rc = file_replace_last(path, "text", 4, 0);
+	no_process = false;
+	assert_int_equal(rc, row->rc);
+	assert_int_equal(fd_read_file(path, bytes, sizeof bytes), rc == 0 ? 4 : -ENOENT);
+	no_process = row->no_process;
+	assert_int_equal(path_touch(path, 0, unlink_now, path), rc == 0 ? 0 : rc);
+	no_process = false;
+	assert_int_equal(rmdir(dir), 0);
+}
+
 TESTS(replace)
 {
 	static struct suite s;
 
 	SUITE_ROWS(&s, test_mode, modes);
+	SUITE_ROWS(&s, test_last, lasts);
 	return suite_run(&s);
 }
