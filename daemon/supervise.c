@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "daemon/job/job_end.h"
 #include "daemon/observe/say.h"
 #include "daemon/os/process.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/output/front.h"
 #include "daemon/plan/plan.h"
 #include "daemon/run/run.h"
@@ -102,6 +104,7 @@ static bool close_output(struct supervision *s, bool hurry)
 {
 	sigset_t asked;
 	struct closing c = { .hurry = hurry, .asked = &asked, .shown = &s->shown };
+	char path[PATH_MAX];
 	bool closed;
 
 	signals_ending(&s->run.plan->reactions, &s->run.inherited->ignored, &asked);
@@ -116,6 +119,8 @@ static bool close_output(struct supervision *s, bool hurry)
 	say_patience(c.hurry ? PATIENCE_ASKED_MS : patience_for_ms(s->run.plan->grace_ms));
 	if (c.ret_mid_line)
 		say_mid_line();
+	if (!closed && file_is_far(STDERR_FILENO, path))
+		say_patience(PATIENCE_ASKED_MS); /* it has waited there */
 	if (!closed)
 		say("warning", "the workers' log files are incomplete: the disk does not respond");
 	else

@@ -1,6 +1,7 @@
 /* say.c - see say.h */
 #include "daemon/observe/say.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include "common/text.h"
 #include "common/utc.h"
 #include "daemon/observe/saying.h"
+#include "daemon/os/rehearsal.h"
+#include "daemon/os/replace.h"
 
 /* How this process speaks: it has one stderr. */
 static struct {
@@ -33,11 +36,20 @@ static struct saying saying_now(void)
 	};
 }
 
-/* A terminal that is stopped, or a pipe without a reader, holds up neither start nor end. */
+static int write_patiently(int fd, const char *at, size_t len)
+{
+	char path[PATH_MAX];
+
+	return file_is_far(fd, path) ? far_write(fd, at, len, voice.patience_ms) :
+				       patience_write(fd, at, len, voice.patience_ms);
+}
+
+/* A terminal that is stopped, a pipe without a reader, or a file system that hangs, holds up
+ * neither start nor end. */
 static void write_out(const char *at, size_t len)
 {
 	if (!voice.given_up)
-		voice.given_up = patience_write(STDERR_FILENO, at, len, voice.patience_ms) < 0;
+		voice.given_up = write_patiently(STDERR_FILENO, at, len) < 0;
 }
 
 /* Half a line of JSON is none: what memory has not sufficed for is not said. */

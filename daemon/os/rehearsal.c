@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -48,6 +49,19 @@ bool path_is_far(const char *path)
 		snprintf(whole, sizeof whole, "%s/%s", here, path) >= (int)sizeof whole)
 		return true;
 	return crosses_mount(whole);
+}
+
+bool file_is_far(int fd, char *ret_path)
+{
+	char link[32];
+	ssize_t len;
+
+	(void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	len = readlink(link, ret_path, PATH_MAX - 1); /* "pipe:[4711]" is no path */
+	ret_path[len > 0 ? len : 0] = '\0';
+	return *ret_path == '/' &&
+		(strncmp(ret_path, "/dev/", 5) != 0 || strncmp(ret_path, "/dev/shm/", 9) == 0) &&
+		path_is_far(ret_path);
 }
 
 void rehearsal_path(const char *where, const char *path)

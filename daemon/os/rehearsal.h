@@ -13,6 +13,10 @@ struct failure;
  * where the kernel doesn't tell (before Linux 5.6); NULL and "" are never far. */
 bool path_is_far(const char *path);
 
+/* The same for an open file: its path, of at most PATH_MAX bytes, or false. Devices are never far.
+ */
+bool file_is_far(int fd, char *ret_path);
+
 /* Lets a child do what the caller will do next, for rehearsal_path() to name each path there before
  * it is touched. Blocks for PATIENCE_MOST_MS at most. -ETIMEDOUT, and "WHERE: PATH: its file system
  * does not respond": it hangs. Whatever else becomes of it is ignored: the caller finds out. */

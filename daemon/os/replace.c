@@ -149,6 +149,34 @@ int file_replace_last(const char *path, const char *bytes, size_t len, unsigned 
 	return rc < 0 || done.is_special ? file_replace(path, bytes, len, how) : done.rc;
 }
 
+struct far_bytes {
+	const char *bytes;
+	size_t len;
+};
+
+static void far_write_work(const void *how, void *answer)
+{
+	const struct far_bytes *b = how;
+
+	*(int *)answer = fd_write_all(QUESTION_KEPT, b->bytes, b->len);
+}
+
+int far_write(int fd, const char *bytes, size_t len, int64_t ms)
+{
+	const struct far_bytes b = { bytes, len };
+	const struct question q = { .work = far_write_work,
+		.how = &b,
+		.kept = fd,
+		.whom = "the file system",
+		.hint = "",
+		.limit_ms = (uint64_t)ms };
+	struct failure why = { 0 };
+	int rc, done;
+
+	rc = question_ask(&q, &done, sizeof done, &why);
+	return rc == -ETIMEDOUT ? -EAGAIN : rc < 0 ? rc : done;
+}
+
 struct path_work {
 	int (*work)(const void *what);
 	const void *what;

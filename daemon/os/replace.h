@@ -27,6 +27,9 @@ int file_replace_last(const char *path, const char *bytes, size_t len, unsigned 
 int path_touch(
 	const char *path, uint64_t limit_ms, int (*work)(const void *what), const void *what);
 
+/* A child writes to a far file (rehearsal.h), whose file system may hang: -EAGAIN, after ms. */
+int far_write(int fd, const char *bytes, size_t len, int64_t ms);
+
 /* How long the next one of these files may take: PATIENCE_MOST_MS for all of them together, and at
  * least PATIENCE_ASKED_MS for each. */
 int last_files_left_ms(void);

@@ -2,6 +2,7 @@
 #include "daemon/output/back.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "common/patience.h"
 #include "common/sm.h"
 #include "daemon/os/journal_socket.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/output/console/shown.h"
 #include "daemon/output/console/status.h"
 #include "daemon/output/host.h"
@@ -590,8 +592,14 @@ struct merge *back_merge(const struct back *b)
 /* Standard output and error may be one file, on which lines of both must not mix. */
 static bool are_one(void)
 {
+	char out_path[PATH_MAX], err_path[PATH_MAX];
+	bool out_far = file_is_far(STDOUT_FILENO, out_path);
+	bool err_far = file_is_far(STDERR_FILENO, err_path);
 	struct stat out, err;
 
+	/* what is far is not asked what it is */
+	if (out_far || err_far)
+		return strcmp(out_path, err_path) == 0;
 	return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
 		out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 }

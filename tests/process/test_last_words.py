@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from hang_fs import CREATE, INIT, MKDIR, HangFS
+from hang_fs import CREATE, INIT, MKDIR, WRITE, HangFS
 from harness import supervisor_of, until
 from needs import needs_mounts
 
@@ -136,6 +136,40 @@ def test_a_signal_cuts_that_short(start, place, hang):
     for _ in range(3):
         job.signal(signal.SIGTERM)
     assert job.end(8).rc == 3
+    place.orphans_expected = True
+    hang.close()
+
+
+STREAMS = {'stderr': '2>"$0"', 'stdout': '>"$0"', 'both': '>"$0" 2>&1'}
+
+
+@needs_mounts
+@pytest.mark.parametrize('streams', STREAMS)
+@pytest.mark.parametrize('said', ['true', 'echo word; echo word >&2'], ids=['quiet', 'loud'])
+@pytest.mark.parametrize('held', [[WRITE], ALL], ids=['writes', 'all'])
+def test_its_own_output_goes_to_a_file_system_that_hangs(start, place, hang, streams, said, held):
+    """As a batch system has it; the workers' output is read by launchd."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    job = start(['-t3', '--log-dir=logs', '--no_python', '--use_env', 'sh', '-c',
+                 f'echo 0 $$ ready >{ready.path}; read -r w <{go.path}; {said}; exit 3'],
+                wrap=[*hang.mount, 'sh', '-c', f'exec "$@" {STREAMS[streams]}', f'{hang.path}/log'],
+                pass_fds=[hang.fd])
+    ready.expect('ready', 1)
+    hang.hold(*held)
+    os.write(go.fd, b'\n')
+    assert job.end().rc == 3
+    place.orphans_expected = True
+    hang.close()
+
+
+@needs_mounts
+def test_a_message_at_the_start_to_a_file_system_that_hangs(start, place, hang):
+    """A warning about an unknown variable: the job starts."""
+    hang.hold(WRITE)
+    job = start(['--no_python', '--use_env', 'true'], {'LAUNCHD_NPROC_PER_NOD': '2'},
+                wrap=[*hang.mount, 'sh', '-c', 'exec "$@" 2>"$0"', f'{hang.path}/log'], pass_fds=[hang.fd])
+    assert job.end().rc == 0
+    assert hang.hangs()
     place.orphans_expected = True
     hang.close()
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "common/fd.h"
 #include "common/sm.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/output/console/shown.h"
 
 enum {
@@ -448,9 +450,11 @@ static int open_again(int fd)
 
 static enum console_kind kind_of(int fd, int *ret_again)
 {
+	char path[PATH_MAX];
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	/* what is far is not asked what it is */
+	if (file_is_far(fd, path) || fstat(fd, &st) < 0)
 		return CONSOLE_FILE;
 	if (S_ISSOCK(st.st_mode))
 		return CONSOLE_SOCKET;
