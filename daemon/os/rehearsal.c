@@ -24,13 +24,37 @@
 enum { PLACE_SIZE = PATH_MAX + 256 };
 static char *place;
 
+/* A directory of the machine's own, mostly in memory, that the path is in or below; -1: none. Skips
+ * its name. */
+static int open_base(const char **path)
+{
+	char own[40];
+	const char *const bases[] = { own, "/run", "/tmp", "/var/tmp", "/dev/shm" };
+
+	(void)snprintf(own, sizeof own, "/run/user/%u", (unsigned)geteuid());
+	for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
+		size_t len = strlen(bases[i]);
+		int fd = -1;
+
+		if (strncmp(*path, bases[i], len) == 0 && ((*path)[len] == '/' || !(*path)[len]))
+			fd = open(bases[i], O_PATH | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		*path += len + strspn(*path + len, "/");
+		return fd;
+	}
+	return -1;
+}
+
 /* Opens the path, which must be absolute, up to the first mount on its way. */
 static bool crosses_mount(const char *path)
 {
 	const struct {
 		uint64_t flags, mode, resolve;
 	} how = { O_PATH | O_CLOEXEC, 0, RESOLVE_ONE_MOUNT };
-	autoclose fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+	autoclose base = open_base(&path);
+	autoclose fd =
+		(int)syscall(SYS_openat2, base < 0 ? AT_FDCWD : base, path, &how, sizeof how);
 
 	/* a sandbox refuses a call that it doesn't know by EPERM; any other error is an answer */
 	return fd < 0 && (errno == EXDEV || errno == ENOSYS || errno == EPERM || errno == EAGAIN);
@@ -59,9 +83,7 @@ bool file_is_far(int fd, char *ret_path)
 	(void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
 	len = readlink(link, ret_path, PATH_MAX - 1); /* "pipe:[4711]" is no path */
 	ret_path[len > 0 ? len : 0] = '\0';
-	return *ret_path == '/' &&
-		(strncmp(ret_path, "/dev/", 5) != 0 || strncmp(ret_path, "/dev/shm/", 9) == 0) &&
-		path_is_far(ret_path);
+	return *ret_path == '/' && strncmp(ret_path, "/dev/", 5) != 0 && path_is_far(ret_path);
 }
 
 void rehearsal_path(const char *where, const char *path)

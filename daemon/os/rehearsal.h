@@ -9,8 +9,9 @@
 struct failure;
 
 /* Whether touching a path may hang: it leaves the mount of the root directory, without which no
- * process runs at all. Doesn't touch anything beyond that, and costs one system call. Also true
- * where the kernel doesn't tell (before Linux 5.6); NULL and "" are never far. */
+ * process runs at all, or, below /tmp, /run and their like, the mount of that. Doesn't touch
+ * anything beyond, and costs one or two system calls. Also true where the kernel doesn't tell
+ * (before Linux 5.6); NULL and "" are never far. */
 bool path_is_far(const char *path);
 
 /* The same for an open file: its path, of at most PATH_MAX bytes, or false. Devices are never far.

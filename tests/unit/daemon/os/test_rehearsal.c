@@ -28,6 +28,12 @@ static void test_far(void **state)
 		{ "/", "/proc/missing", true },
 		{ "/", "/missing/../proc", false }, /* it ends before */
 		{ "/", "proc/version", true },
+		{ "/", "/tmp", false },
+		{ "/", "/tmp//missing", false },
+		{ "/", "/run", false },
+		{ "/", "/dev/shm/missing", false },
+		{ "/", "/dev/shmissing", true },
+		{ "/", "/tmp/../proc", true },
 		{ "/proc", "missing", true },
 	};
 	int here = open(".", O_RDONLY | O_CLOEXEC);
@@ -75,7 +81,7 @@ static void test_rehearse(void **state)
 /* Nobody has its other end. */
 static void test_fifo(void **state)
 {
-	char dir[] = "/dev/shm/rehearsal_XXXXXX", path[64];
+	char dir[] = "/dev/rehearsal_XXXXXX", path[64];
 	struct failure why = { 0 };
 
 	(void)state;
