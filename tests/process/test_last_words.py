@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import termios
@@ -11,7 +12,7 @@ import termios
 import pytest
 
 from hang_fs import CREATE, INIT, MKDIR, WRITE, HangFS
-from harness import supervisor_of, until
+from harness import BUILD, status_of, supervisor_of, until
 from needs import needs_mounts
 
 
@@ -278,6 +279,24 @@ def test_a_reader_that_reads_nothing(start, place, full, kind, streams):
                  f'{said}; exit 3'], **given)
     assert job.end().rc == 3
     assert json.loads((place.path / 'report').read_text())['job']['exit_code'] == 3
+
+
+@pytest.mark.parametrize('options', [['-t3', '--log-dir=logs'], ['--console-overflow=drop']], ids=['files', 'drops'])
+def test_what_nobody_reads_takes_no_memory(start, place, full, options):
+    """56 MB, and as many lines that were dropped."""
+    ready, go = place.fifo('ready'), place.fifo('go')
+    fd = full('pipe')
+    lines = f'yes {"x" * 92} | head -n 300000'
+    job = start(['--shutdown-timeout=1', *options, '--no_python', '--use_env', 'sh', '-c',
+                 f'{lines}; {lines} >&2; echo 0 $$ ready >{ready.path}; read -r w <{go.path}; exit 3'],
+                out=fd, err=fd)
+    ready.expect('ready', 1)
+    peak = max(int(status_of(pid)['VmHWM'].split()[0]) for pid in (job.pid, supervisor_of(job.pid)))
+    os.write(go.fd, b'\n')
+    assert job.end().rc == 3
+    # sanitizers take more
+    if not re.search(b'__[at]san_init', (BUILD / 'launchd').read_bytes()):
+        assert peak < 16 << 10
 
 
 @pytest.mark.parametrize('kind', ['pipe', 'terminal', 'socket'])
