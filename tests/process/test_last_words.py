@@ -75,6 +75,8 @@ def test_a_file_system_that_hangs_keeps_no_exit_code(start, place, hang, what, h
                 {name: value.format(hang.path) for name, value in env.items()},
                 wrap=hang.mount, pass_fds=[hang.fd])
     ready.expect('ready', 1)
+    if what == 'socket':
+        until(lambda: len(hang.nodes) > 2, 'the socket in its directory')
     if how == 'stop':
         hang.stop()
     else:
