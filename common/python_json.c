@@ -91,33 +91,55 @@ static char *mend_number(char *at, const char *end)
 	return at + (len > 0 ? len : 1);
 }
 
+/* What holds others, and what stands between them. */
+static void mend_sign(struct python_json *j, char *at)
+{
+	char c = *at;
+
+	if (c == '[' || c == '{') {
+		if (j->depth < PYTHON_JSON_DEPTH)
+			j->open[j->depth] = c;
+		else if (j->depth == PYTHON_JSON_DEPTH)
+			j->deep = at;
+		j->depth++;
+	} else if ((c == ']' || c == '}') && j->depth > 0) {
+		j->depth--;
+		if (j->depth == PYTHON_JSON_DEPTH && j->deep)
+			blank_number(j->deep, (size_t)(at + 1 - j->deep));
+	}
+	j->before = c;
+	if (c != ':')
+		j->whole = (size_t)(at - j->at) + (c != ',');
+}
+
+/* It names what follows: without that it is worth nothing. */
+static bool is_key(const struct python_json *j)
+{
+	return j->depth > 0 && j->depth <= PYTHON_JSON_DEPTH && j->open[j->depth - 1] == '{' &&
+		j->before != ':';
+}
+
 void python_json_mend(struct python_json *j, char *text, size_t len)
 {
-	char *at = text, *end = text + len, *deep = NULL;
+	char *at = text, *end = text + len;
 
 	*j = (struct python_json){ .at = text, .len = len };
 	while (at < end) {
-		char c = *at;
-
-		if (c == '"') {
+		if (*at == '"') {
 			at = mend_string(j, at + 1, end);
-			continue;
+			if (is_key(j))
+				j->in_string = 0;
+			else
+				j->whole = (size_t)(at - text);
+		} else if (*at && strchr("[]{},:", *at)) {
+			mend_sign(j, at++);
+		} else {
+			at = mend_number(at, end);
 		}
-		if (c == '[' || c == '{') {
-			if (j->depth < PYTHON_JSON_DEPTH)
-				j->open[j->depth] = c;
-			else if (j->depth == PYTHON_JSON_DEPTH)
-				deep = at;
-			j->depth++;
-		} else if ((c == ']' || c == '}') && j->depth > 0) {
-			j->depth--;
-			if (j->depth == PYTHON_JSON_DEPTH && deep)
-				blank_number(deep, (size_t)(at + 1 - deep));
-		}
-		at = strchr("[]{}", c) && c ? at + 1 : mend_number(at, end);
 	}
-	if (deep && j->depth > PYTHON_JSON_DEPTH) {
-		blank_number(deep, (size_t)(end - deep));
+	if (j->deep && j->depth > PYTHON_JSON_DEPTH) {
+		blank_number(j->deep, (size_t)(end - j->deep));
+		j->whole = (size_t)(j->deep + 1 - text);
 		j->depth = PYTHON_JSON_DEPTH;
 		j->in_string = 0;
 	}
@@ -128,6 +150,8 @@ void python_json_close(struct python_json *j)
 	if (j->in_string > 0) {
 		j->len = j->in_string;
 		j->at[j->len++] = '"';
+	} else if (j->depth > 0) {
+		j->len = j->whole;
 	}
 	while (j->depth > 0)
 		j->at[j->len++] = j->open[--j->depth] == '[' ? ']' : '}';

@@ -17,7 +17,11 @@ struct python_json {
 	char *at;
 	size_t len;
 	/* private */
-	size_t in_string; /* of a string without an end, where it ends; 0: there is none */
+	size_t in_string; /* of a value that is a string without an end, where it ends; 0: none is
+			   */
+	size_t whole;     /* where the last value that is whole ends, or what holds it begins */
+	char before;      /* the sign before: one of []{},: */
+	char *deep;       /* what lies too deep */
 	unsigned depth;
 	char open[PYTHON_JSON_DEPTH]; /* a bracket of each level */
 };
@@ -26,8 +30,9 @@ struct python_json {
  * none, or is too long, becomes 0, a half surrogate or a NUL in a string U+FFFD or '?'. */
 void python_json_mend(struct python_json *j, char *text, size_t len);
 
-/* Then, for a text whose end was cut off: ends its last string, and all that is open. The text has
- * room for PYTHON_JSON_CLOSE more bytes. */
+/* Then, for a text whose end was cut off: ends its last value if that is a string, leaves out what
+ * else is not whole, and ends all that is open. The text has room for PYTHON_JSON_CLOSE more bytes.
+ */
 void python_json_close(struct python_json *j);
 
 #endif

@@ -77,28 +77,29 @@ static void set_raw(const char *text, size_t len, const char *why, struct arena 
 	*ret = (struct error_record){ .raw = raw, .raw_why = why };
 }
 
-/* Of a file that is longer than what is read, all that was read counts. */
+/* Of a file that is longer than what is read, or was not written to its end, all that is there
+ * counts. */
 static void parse_copy(const struct cjson *c, const char *text, size_t len, char *copy,
 	struct arena *arena, struct error_record *ret)
 {
-	bool is_cut = len >= RECORD_MAX_BYTES;
 	struct python_json json;
+	bool is_cut;
 	cJSON *root;
 
 	memcpy(copy, text, len);
 	copy[len] = '\0';
 	python_json_mend(&json, copy, len);
-	if (is_cut)
-		python_json_close(&json);
+	is_cut = json.depth > 0;
+	python_json_close(&json);
 	copy[json.len] = '\0';
 	/* with its NUL: cJSON 1.7.15 reads one byte too far in a text that ends in a number
 	 * (CVE-2023-53154) */
 	root = c->parse(copy, json.len + 1);
 	if (!root || !read_root(c, root, arena, ret))
 		set_raw(text, len,
-			is_cut       ? "too long to be read whole" :
-				root ? "without a message" :
-				       "truncated, or not JSON",
+			len >= RECORD_MAX_BYTES ? "too long to be read whole" :
+				root && !is_cut ? "without a message" :
+						  "truncated, or not JSON",
 			arena, ret);
 	c->free(root);
 }
