@@ -21,8 +21,10 @@ void run_goto(struct run *r, enum run_state next)
 {
 	r->state = sm_go(&run_life, r->state, next);
 	(void)uv_timer_stop(&r->starting);
-	if (next != RUN_WORKING)
+	if (next != RUN_WORKING) {
+		(void)uv_timer_stop(&r->doubt);
 		hang_watch_stop(&r->hang);
+	}
 	if (next == RUN_DRAINING)
 		progress_stop(&r->progress);
 	if (next == RUN_WAITING)

@@ -90,14 +90,34 @@ static struct worker *sending_worker(const struct run *r, const struct relayed *
 	return leftovers_owner(&r->pool.left, got->pid, got->session, got->branch);
 }
 
-/* Whether a worker of an attempt that is over sent it. */
-static bool stop_request_is_late(const struct run *r, const struct relayed *got)
+/* Whether a worker or one of its processes sent it, though the rank may be unknown: an orphan, or a
+ * process that has gone and did not signal the guard. */
+static bool is_from_below(const struct run *r, const struct relayed *got, enum signal_way way)
+{
+	if (got->code > 0 || got->pid <= 0 || r->state != RUN_WORKING)
+		return false;
+	if (got->branch > 0)
+		return !helper_is_lasting(got->branch);
+	return (way == WAY_DIRECT && got->session <= 0) || leftovers_gone(&r->pool.left, got->pid);
+}
+
+/* The workers have ended, or end already. */
+static bool is_ending(const struct run *r)
+{
+	return r->state != RUN_WORKING || r->urgency != URGENCY_NONE || r->known.kind != CAUSE_NONE;
+}
+
+/* Whether a worker of an attempt that is over sent it, or one that has gone to its parent. */
+static bool stop_request_is_late(
+	const struct run *r, const struct relayed *got, enum signal_way way)
 {
 	bool late = false;
 
-	for (unsigned i = 0; i < r->plan->start_count && !late && got->code <= 0 && got->pid > 0 &&
-		r->outcomes && r->state != RUN_WORKING;
-		i++) {
+	if (got->code > 0 || got->pid <= 0 || !r->outcomes || r->state == RUN_WORKING)
+		return false;
+	if (way == WAY_DIRECT && got->session <= 0 && got->branch <= 0)
+		return true;
+	for (unsigned i = 0; i < r->plan->start_count && !late; i++) {
 		pid_t its = r->outcomes[i].pid;
 
 		late = its > 0 && (its == got->pid || its == got->session || its == got->branch);
@@ -268,7 +288,7 @@ static void tell_stopped(const struct run *r)
 /* What would end the job for anybody else is the failure of the worker that sends it: serving
  * frameworks tell their parent so that they have failed. True: it was one. What --on-signal gives
  * another action it may ask for. */
-static bool failed_by_signal(struct run *r, const struct relayed *got)
+static bool failed_by_signal(struct run *r, const struct relayed *got, enum signal_way way)
 {
 	const struct reaction *reaction = &r->plan->reactions.of[got->signal];
 	struct worker *w = sending_worker(r, got);
@@ -276,35 +296,45 @@ static bool failed_by_signal(struct run *r, const struct relayed *got)
 
 	if (!reaction_ends(reaction) || (reaction->kind == REACTION_PREEMPT && reaction->named))
 		return false;
-	if (!w)
-		return stop_request_is_late(r, got);
+	if (!w) /* workers that end may all say so */
+		return stop_request_is_late(r, got, way) ||
+			(is_ending(r) && is_from_below(r, got, way));
 	c = cause_of_signal(r, got);
 	tell_received(r, &c, reaction);
 	pool_fail(&r->pool, w, got->signal);
 	return true;
 }
 
+/* From a worker's process whose rank is unknown: it ends the job, and is no preemption. */
+static void end_from_below(struct run *r, const struct relayed *got, enum signal_way way)
+{
+	struct reaction reaction = r->plan->reactions.of[got->signal];
+
+	if (reaction.kind == REACTION_PREEMPT && !reaction.named)
+		reaction.kind = REACTION_END;
+	request_by_signal(r, got, way, &reaction);
+}
+
 /* The guard did not get it: it was for the parent of workers, so one of theirs sent it. With
- * several workers the rank is unknown. It is no preemption, which is announced to the guard. */
+ * several workers the rank is unknown. */
 static void stop_request_doubt_over(uv_timer_t *t)
 {
 	struct run *r = t->data;
 	const struct relayed *got = &r->doubted;
-	struct reaction reaction = r->plan->reactions.of[got->signal];
 	struct worker *only = NULL;
 
-	if (r->state == RUN_WORKING && r->pool.alive == 1)
+	if (is_ending(r))
+		return;
+	if (r->pool.alive == 1)
 		for (unsigned i = 0; i < r->plan->start_count; i++)
 			if (worker_is_alive(&r->pool.workers[i]))
 				only = &r->pool.workers[i];
 	if (only) {
 		r->doubted.pid = only->outcome.pid;
-		(void)failed_by_signal(r, got);
+		(void)failed_by_signal(r, got, WAY_DIRECT);
 		return;
 	}
-	if (reaction.kind == REACTION_PREEMPT && !reaction.named)
-		reaction.kind = REACTION_END;
-	request_by_signal(r, got, WAY_DIRECT, &reaction);
+	end_from_below(r, got, WAY_DIRECT);
 }
 
 /* One that came to this process and ends the job, from a process that has gone before it could be
@@ -316,7 +346,7 @@ static bool is_doubtful(struct run *r, const struct relayed *got, enum signal_wa
 	if (way == WAY_GUARD && got->signal == r->doubted.signal)
 		(void)uv_timer_stop(&r->doubt);
 	if (way != WAY_DIRECT || got->code > 0 || got->pid <= 0 || got->session > 0 ||
-		got->branch > 0 || r->state != RUN_WORKING || r->urgency != URGENCY_NONE ||
+		got->branch > 0 || is_ending(r) ||
 		!reaction_ends(&r->plan->reactions.of[got->signal]) || sending_worker(r, got) ||
 		uv_is_active((uv_handle_t *)&r->doubt))
 		return false;
@@ -339,7 +369,7 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 		lifeline_parent_gone(&r->lifeline);
 		return;
 	}
-	if (is_doubtful(r, got, way) || failed_by_signal(r, got))
+	if (is_doubtful(r, got, way) || failed_by_signal(r, got, way))
 		return;
 	/* the guard relays the rest, unless it came from below to its parent */
 	if (way == WAY_DIRECT && !reaction_ends(&r->plan->reactions.of[got->signal]) &&
@@ -371,7 +401,10 @@ static void on_signal(struct signals *s, const struct relayed *got, enum signal_
 	case REACTION_END:
 	case REACTION_STOP:
 	case REACTION_PREEMPT:
-		request_by_signal(r, got, way, &r->plan->reactions.of[got->signal]);
+		if (is_from_below(r, got, way))
+			end_from_below(r, got, way);
+		else
+			request_by_signal(r, got, way, &r->plan->reactions.of[got->signal]);
 		return;
 	case REACTION_RESTART:
 		restart_by_signal(r, got);

@@ -124,8 +124,17 @@ static struct worker *owner_of(const struct leftovers *l, pid_t orphan)
 	return owner ? owner : by_session(l, orphan);
 }
 
+const struct reaped *leftovers_gone(const struct leftovers *l, pid_t pid)
+{
+	for (size_t i = 0; i < REAPED_KEPT; i++)
+		if (pid > 0 && l->reaped[i].pid == pid)
+			return &l->reaped[i];
+	return NULL;
+}
+
 struct worker *leftovers_owner(const struct leftovers *l, pid_t pid, pid_t session, pid_t branch)
 {
+	const struct reaped *gone = branch <= 0 ? leftovers_gone(l, pid) : NULL;
 	struct worker *owner;
 
 	for (unsigned i = 0; i < l->count; i++) {
@@ -139,9 +148,9 @@ struct worker *leftovers_owner(const struct leftovers *l, pid_t pid, pid_t sessi
 					      pid == its && (session <= 0 || branch == its)))
 			return w;
 	}
-	if (branch <= 0 || helper_is_lasting(branch))
+	if (!gone && (branch <= 0 || helper_is_lasting(branch)))
 		return NULL;
-	owner = owner_of(l, branch);
+	owner = gone ? gone->of : owner_of(l, branch);
 	return owner || l->count > 1 ? owner : &l->workers[0]; /* a daemon that is ending already */
 }
 
@@ -262,7 +271,9 @@ bool leftovers_reaped(void *leftovers, const siginfo_t *si)
 		return false;
 	if (s && s->gone)
 		s = NULL;
-	owner = s ? NULL : by_session(l, si->si_pid);
+	owner = by_session(l, si->si_pid);
+	l->reaped[l->reaped_count++ % REAPED_KEPT] = (struct reaped){ si->si_pid, owner };
+	owner = s ? NULL : owner;
 	left = s ? s->of : owner ? &owner->left : &l->nobodys;
 	if (si->si_code != CLD_EXITED && si->si_status == SIGKILL && (l->killing || left->killed)) {
 		left->count += s ? 0 : 1;

@@ -17,6 +17,14 @@
 /* One that was seen, and counts for whom it was left by. */
 struct seen;
 
+/* An orphan that has ended and was reaped. */
+struct reaped {
+	pid_t pid;
+	struct worker *of; /* NULL: unknown */
+};
+
+enum { REAPED_KEPT = 16 };
+
 struct leftovers {
 	struct worker *workers; /* borrowed */
 	unsigned count;
@@ -27,6 +35,8 @@ struct leftovers {
 	struct leftover nobodys; /* of workers that can't be told apart any more */
 	struct seen *seen;       /* the first `sorted` of them in order of pid */
 	size_t seen_count, seen_room, sorted;
+	struct reaped reaped[REAPED_KEPT]; /* the last ones, in a ring */
+	unsigned reaped_count;
 	bool killing; /* leftovers_kill() was called */
 };
 
@@ -42,6 +52,9 @@ void leftovers_kill(struct leftovers *l);
  * in, and the child of this process that it descends from; 0: not known, or it has gone. NULL: it
  * is none of theirs. */
 struct worker *leftovers_owner(const struct leftovers *l, pid_t pid, pid_t session, pid_t branch);
+
+/* Whether one that has gone was an orphan of theirs, not long ago: it, or NULL. */
+const struct reaped *leftovers_gone(const struct leftovers *l, pid_t pid);
 
 /* A child of this process has ended and is not reaped yet: for struct reap_hook. False: it is a
  * worker, which does not count. Whoever had to be killed is counted here, and is counted as left

@@ -17,7 +17,7 @@ to = guard if os.environ.get('TO') == 'guard' else supervisor
 def stay():
     signal.pause()
 def child(leave):
-    """Another process sends it, and is there still when launchd looks."""
+    """Another process sends it, and is there still when launchd looks, unless it is `gone`."""
     if os.fork() == 0:
         if leave:
             os.setsid()
@@ -25,7 +25,11 @@ def child(leave):
                 os._exit(0)
             while os.getppid() != supervisor:
                 time.sleep(.001)
+        if leave == 'gone':
+            os.setsid()
         os.kill(to, number)
+        if leave == 'gone':
+            os._exit(0)
         stay()
     stay()
 if os.environ['TORCHELASTIC_RESTART_COUNT'] != '0':
@@ -34,8 +38,8 @@ if os.environ['RANK'] != os.environ.get('BY', '1'):
     stay()
 print('the engine has died', file=sys.stderr)
 how = os.environ['HOW']
-if how == 'child' or how == 'daemon':
-    child(how == 'daemon')
+if how in ('child', 'daemon', 'gone'):
+    child(how if how != 'child' else None)
 os.kill(to, number)
 if how == 'twice':
     os.kill(to, number)
@@ -86,6 +90,14 @@ def test_it_is_restarted(sends, how, to):
     assert result.rc == 0
     assert_rank_1(result, 'SIGTERM')
     assert 'restart 1 of at most 1' in result.err
+
+
+@pytest.mark.parametrize('to', ['supervisor', 'guard'])
+def test_a_daemon_that_has_gone_announces_no_preemption(sends, to):
+    """Of two workers, whose session it has left: mostly nobody knows which one had started it."""
+    result = sends('gone', 'SIGTERM', '--requeue-exit-code=99', TO=to).end()
+    assert result.rc == 143 and 'preemption' not in result.err
+    assert 'SIGTERM' in result.err
 
 
 def test_its_death_seen_first_is_its_failure_as_well(sends):
@@ -149,3 +161,44 @@ def test_a_sender_that_has_gone(start, place):
                     place.write('gone.sh', GONE, 0o755)]).end()
     assert result.rc == 0
     assert 'rank 0 (local rank 0, pid ' in result.err and 'sent SIGTERM to launchd' in result.err
+
+
+ALL = '''#!/bin/sh
+[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0
+tell() {
+    kill -STOP $PPID
+    /bin/kill -TERM $PPID
+    /bin/kill -CONT $PPID
+    exit 1
+}
+trap tell TERM
+[ $RANK = 0 ] && kill -TERM $PPID
+while :; do sleep .01; done
+'''
+
+
+def test_those_that_are_stopped_may_all_send_it(start, place):
+    """By processes that have gone: the job was not asked to end."""
+    result = start(['--nproc_per_node=4', '--max-restarts=1', '--no_python', '--use_env',
+                    place.write('all.sh', ALL, 0o755)]).end()
+    assert result.rc == 0, result.err
+    assert 'root cause: rank 0 ' in result.err and 'restart 1 of at most 1' in result.err
+
+
+FAILS = '''#!/bin/sh
+[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec sleep .3
+[ $RANK = 0 ] || exec sleep 1000
+kill -STOP $PPID
+/bin/kill -TERM $PPID
+/bin/kill -CONT $PPID
+sleep .03
+exit 3
+'''
+
+
+def test_one_that_fails_soon_after_it_has_ended_no_other_attempt(start, place):
+    """What was doubted in the attempt before is forgotten."""
+    result = start(['--nproc_per_node=3', '--max-restarts=1', '--no_python', '--use_env',
+                    place.write('fails.sh', FAILS, 0o755)]).end()
+    assert result.rc == 0, result.err
+    assert 'root cause: rank 0 ' in result.err and 'exit code 3' in result.err
