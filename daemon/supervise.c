@@ -122,7 +122,10 @@ static bool close_output(struct supervision *s, bool hurry)
 	if (!closed && file_is_far(STDERR_FILENO, path))
 		say_patience(PATIENCE_ASKED_MS); /* it has waited there */
 	if (!closed)
-		say("warning", "the workers' log files are incomplete: the disk does not respond");
+		say("warning",
+			s->run.plan->output.tree ?
+				"the workers' log files are incomplete: the disk does not respond" :
+				"files are incomplete: the disk does not respond");
 	else
 		s->events.output = s->meter.output = NULL;
 	return closed;

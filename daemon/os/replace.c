@@ -19,11 +19,11 @@
 #include "daemon/os/rehearsal.h"
 
 /* A rename would replace a device by a file, as root even /dev/null. */
-static int write_into(const char *path, const char *bytes, size_t len)
+static int write_into(const char *path, const char *bytes, size_t len, int ms)
 {
 	autoclose fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-	return fd < 0 ? -errno : patience_write(fd, bytes, len, PATIENCE_MOST_MS);
+	return fd < 0 ? -errno : patience_write(fd, bytes, len, ms);
 }
 
 /* Creates a file of a name that nobody has; ret_name has room for PATH_MAX. */
@@ -70,19 +70,25 @@ static int replace(const char *path, const char *bytes, size_t len, unsigned how
 	return rc;
 }
 
-int file_replace(const char *path, const char *bytes, size_t len, unsigned how)
+static int replace_within(
+	const char *path, const char *bytes, size_t len, unsigned how, int reader_ms)
 {
 	char target[PATH_MAX];
 	struct stat st;
 	int rc;
 
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return write_into(path, bytes, len);
+		return write_into(path, bytes, len, reader_ms);
 	/* a link stays a link */
 	rc = replace(realpath(path, target) ? target : path, bytes, len, how);
 	/* a file that is mounted, such as a container's /dev/termination-log, can't be renamed to
 	 */
-	return rc == -EBUSY ? write_into(path, bytes, len) : rc;
+	return rc == -EBUSY ? write_into(path, bytes, len, reader_ms) : rc;
+}
+
+int file_replace(const char *path, const char *bytes, size_t len, unsigned how)
+{
+	return replace_within(path, bytes, len, how, 0);
 }
 
 struct replacing {
@@ -126,12 +132,37 @@ int last_files_left_ms(void)
 
 const char *file_error(int rc)
 {
-	return rc == -ETIMEDOUT ? "its file system does not respond" : strerror(-rc);
+	return rc == -ETIMEDOUT ? "its file system does not respond" :
+		rc == -EAGAIN   ? "its reader takes nothing" :
+				  strerror(-rc);
+}
+
+/* A path of a descriptor, as a shell's >(command) is one: a child has others. */
+static const char *for_child(const char *path, char ret[64])
+{
+	static const char *const names[][2] = {
+		{ "/dev/fd/", "" },
+		{ "/proc/self/fd/", "" },
+		{ "/dev/stdout", "1" },
+		{ "/dev/stderr", "2" },
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		size_t n = strlen(names[i][0]);
+
+		if (strncmp(path, names[i][0], n) == 0 && strlen(path + n) < 24) {
+			(void)snprintf(
+				ret, 64, "/proc/%d/fd/%s%s", (int)getpid(), names[i][1], path + n);
+			return ret;
+		}
+	}
+	return path;
 }
 
 int file_replace_last(const char *path, const char *bytes, size_t len, unsigned how)
 {
-	const struct replacing r = { path, bytes, len, how };
+	char room[64];
+	const struct replacing r = { for_child(path, room), bytes, len, how };
 	const struct question q = { .work = replace_work,
 		.how = &r,
 		.whom = "the file system",
@@ -146,7 +177,9 @@ int file_replace_last(const char *path, const char *bytes, size_t len, unsigned 
 	/* without another process this one does it, unless it might stay there for ever */
 	if (rc < 0 && path_is_far(path))
 		return rc;
-	return rc < 0 || done.is_special ? file_replace(path, bytes, len, how) : done.rc;
+	return rc < 0 || done.is_special ?
+		replace_within(path, bytes, len, how, last_files_left_ms()) :
+		done.rc;
 }
 
 struct far_bytes {

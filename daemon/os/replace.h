@@ -12,7 +12,7 @@ enum {
 
 /* Writes a file beside it, whose name begins with path and ends with a number, and renames that. A
  * link stays a link; into what is no regular file, or a mount point, the bytes are written. Waits
- * for the disk.
+ * for the disk, and for no reader.
  * Negative errno: the file is as it was, and none is left beside it. */
 int file_replace(const char *path, const char *bytes, size_t len, unsigned how);
 

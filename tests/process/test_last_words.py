@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import termios
+import time
 
 import pytest
 
@@ -299,6 +300,51 @@ def test_what_nobody_reads_takes_no_memory(start, place, full, options):
     # sanitizers take more
     if not re.search(b'__[at]san_init', (BUILD / 'launchd').read_bytes()):
         assert peak < 16 << 10
+
+
+def test_fifos_that_take_nothing_have_one_time_for_all(start, place):
+    """And --metrics-file's keeps no worker's lines."""
+    names = ['report', 'error', 'metrics']
+    for name in names:
+        fd = place.fifo(name).fd
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(fd, b'x' * 512)
+    begin = time.monotonic()
+    result = start(['--report=report', '--metrics-file=metrics', '-t', '3', '--log-dir=logs', '--no_python',
+                    '--use_env', 'sh', '-c',
+                    'echo word; exit 3'], {'TORCHELASTIC_ERROR_FILE': 'error'}).end()
+    assert result.rc == 3 and time.monotonic() - begin < 15
+    assert result.err.count("can't be written: its reader takes nothing") == 3
+    assert 'incomplete' not in result.err
+
+
+@pytest.mark.parametrize('way', ['/dev/fd/{}', '/proc/self/fd/{}'])
+@pytest.mark.parametrize('kind', ['pipe', 'file'])
+def test_a_report_to_a_descriptor(start, place, way, kind):
+    """As that of a shell's `>(command)`: the child that writes at the end has no files of others."""
+    with open(place.path / 'report', 'w+b') as file, contextlib.ExitStack() as stack:
+        reader, writer = (file.fileno(), file.fileno()) if kind == 'file' else os.pipe()
+        if kind == 'pipe':
+            stack.callback(os.close, reader)
+            stack.callback(os.close, writer)
+        result = start([f'--report={way.format(writer)}', '--no_python', '--use_env', 'sh', '-c', 'exit 3'],
+                       pass_fds=[writer]).end()
+        assert result.rc == 3 and "can't be written" not in result.err
+        said = os.read(reader, 1 << 16) if kind == 'pipe' else (place.path / 'report').read_bytes()
+    assert json.loads(said)['job']['exit_code'] == 3
+
+
+def test_a_page_of_metrics_to_a_pipe(start):
+    """The last one, too."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)
+    result = start([f'--metrics-file=/dev/fd/{writer}', '--no_python', '--use_env', 'sh', '-c', 'exit 3'],
+                   pass_fds=[writer]).end()
+    os.close(writer)
+    with open(reader, 'rb') as pages:
+        assert 'launchd_' in pages.read().decode()
+    assert result.rc == 3 and "can't be written" not in result.err
 
 
 @pytest.mark.parametrize('kind', ['pipe', 'terminal', 'socket'])
