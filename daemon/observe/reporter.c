@@ -1,6 +1,7 @@
 /* reporter.c - see reporter.h */
 #include "daemon/observe/reporter.h"
 
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -112,6 +113,15 @@ static void write_failure(const struct run_end *end, const struct report_input *
 	write_file("TORCHELASTIC_ERROR_FILE", in.plan->error_file, &json);
 }
 
+/* The line of the root cause stands there from before. */
+static bool is_told(const struct reporter *r, const struct cause *c)
+{
+	const struct outcome *told = cause_failed(&r->told), *now = cause_failed(c);
+
+	return r->told.kind != CAUSE_NONE && r->told.kind == c->kind &&
+		(!told || (now && told->rank == now->rank));
+}
+
 static void say_report(const struct reporter *r, const struct report_input *known)
 {
 	struct text text = { 0 };
@@ -119,6 +129,10 @@ static void say_report(const struct reporter *r, const struct report_input *know
 
 	in.shown = r->shown;
 	report_text(&in, &text);
+	if (is_told(r, &in.result->cause)) {
+		say("note", "what is known with the other nodes' answers:");
+		text_drop(&text, strcspn(text_string(&text), "\n") + 1);
+	}
 	say_text(&text);
 }
 
@@ -161,6 +175,7 @@ static struct report_input own_input(const struct reporter *r, const struct run_
 static void on_killed(void *owner, const struct event *e)
 {
 	const struct run_end *end = e->killed;
+	struct reporter *r = owner;
 	const struct report_input in = own_input(owner, end);
 
 	if (end->own.cause.kind == CAUSE_NONE)
@@ -168,7 +183,8 @@ static void on_killed(void *owner, const struct event *e)
 	say("note",
 		"launchd was killed, as mpirun and srun do to end a job; this is what it knows "
 		"without the other nodes' answers:");
-	say_report(owner, &in);
+	say_report(r, &in);
+	r->told = end->own.cause;
 }
 
 /* An attempt has ended, and the next one follows. */

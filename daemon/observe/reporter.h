@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "common/notes.h"
+#include "daemon/job/ending.h"
 
 struct arena;
 struct bus;
@@ -16,6 +17,7 @@ struct reporter {
 	struct arena *arena; /* for what reports need in between */
 	const char *shown; /* what stands last on stderr, where the report goes; NULL: not known */
 	_Atomic enum note_level least; /* of notes these and what is above them are said */
+	struct cause told; /* reported already, when the guard was killed; NONE: there was none */
 };
 
 /* Begins to observe. The reporter is filled in, and outlives the bus. */

@@ -324,6 +324,28 @@ static void test_killed(void **state)
 	stop_listening(&l);
 }
 
+/* The line of the root cause comes once, where both reports name the same one. */
+static void test_killed_before_the_end(void **state)
+{
+	struct listening l;
+
+	(void)state;
+	for (unsigned culprit = 0; culprit < 2; culprit++) {
+		listen_as(&l, 0);
+		l.end.own.cause.culprit = l.outcomes[culprit];
+		l.end.job.result = &l.all;
+		bus_emit(&l.bus, &(struct event){ .kind = EVENT_KILLED, .killed = &l.end });
+		l.said.len = 0;
+		end_job(&l);
+		if (culprit == 0)
+			assert_contains(text_string(&l.said), "root cause: rank 1");
+		else
+			assert_null(strstr(text_string(&l.said), "root cause"));
+		assert_contains(text_string(&l.said), "rank 0 (local rank 0, pid 10) on near");
+		stop_listening(&l);
+	}
+}
+
 static void test_restart(void **state)
 {
 	struct listening l;
@@ -393,6 +415,7 @@ TESTS(reporter)
 	suite_add(&s, "a job that ended well", test_success, NULL, NULL);
 	suite_add(&s, "no job was run", test_no_job, NULL, NULL);
 	suite_add(&s, "launchd's first process is killed", test_killed, NULL, NULL);
+	suite_add(&s, "the same root cause after that", test_killed_before_the_end, NULL, NULL);
 	suite_add(&s, "a restart", test_restart, NULL, NULL);
 	suite_add(&s, "a report's file", test_file, NULL, NULL);
 	return suite_run(&s);
