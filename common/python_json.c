@@ -129,7 +129,7 @@ void python_json_mend(struct python_json *j, char *text, size_t len)
 			at = mend_string(j, at + 1, end);
 			if (is_key(j))
 				j->in_string = 0;
-			else
+			else if (j->in_string == 0)
 				j->whole = (size_t)(at - text);
 		} else if (*at && strchr("[]{},:", *at)) {
 			mend_sign(j, at++);
@@ -145,9 +145,9 @@ void python_json_mend(struct python_json *j, char *text, size_t len)
 	}
 }
 
-void python_json_close(struct python_json *j)
+void python_json_close(struct python_json *j, bool half_strings)
 {
-	if (j->in_string > 0) {
+	if (j->in_string > 0 && half_strings) {
 		j->len = j->in_string;
 		j->at[j->len++] = '"';
 	} else if (j->depth > 0) {

@@ -6,6 +6,7 @@
 #ifndef LAUNCHD_COMMON_PYTHON_JSON_H
 #define LAUNCHD_COMMON_PYTHON_JSON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -30,9 +31,9 @@ struct python_json {
  * none, or is too long, becomes 0, a half surrogate or a NUL in a string U+FFFD or '?'. */
 void python_json_mend(struct python_json *j, char *text, size_t len);
 
-/* Then, for a text whose end was cut off: ends its last value if that is a string, leaves out what
- * else is not whole, and ends all that is open. The text has room for PYTHON_JSON_CLOSE more bytes.
- */
-void python_json_close(struct python_json *j);
+/* Then, for a text whose end was cut off: leaves out what is not whole, and ends all that is open.
+ * half_strings: a last value that is a string stays, though it is cut. The text has room for
+ * PYTHON_JSON_CLOSE more bytes. */
+void python_json_close(struct python_json *j, bool half_strings);
 
 #endif

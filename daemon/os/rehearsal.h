@@ -31,7 +31,7 @@ void rehearsal_path(const char *where, const char *path);
  */
 int path_answers(const char *where, const char *path, struct failure *why);
 
-enum { PATH_SOON_MS = 3000 };
+enum { PATH_SOON_MS = 1500 };
 
 /* The same for the event loop, which may not wait so long: within PATH_SOON_MS. */
 int path_answers_soon(const char *path, struct failure *why);

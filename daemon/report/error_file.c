@@ -77,8 +77,8 @@ static void set_raw(const char *text, size_t len, const char *why, struct arena 
 	*ret = (struct error_record){ .raw = raw, .raw_why = why };
 }
 
-/* Of a file that is longer than what is read, or was not written to its end, all that is there
- * counts. */
+/* Of a file that is longer than what is read, all that was read counts; of one that was not written
+ * to its end, what is whole. */
 static void parse_copy(const struct cjson *c, const char *text, size_t len, char *copy,
 	struct arena *arena, struct error_record *ret)
 {
@@ -90,7 +90,8 @@ static void parse_copy(const struct cjson *c, const char *text, size_t len, char
 	copy[len] = '\0';
 	python_json_mend(&json, copy, len);
 	is_cut = json.depth > 0;
-	python_json_close(&json);
+	/* half a sentence may name another cause than the whole one */
+	python_json_close(&json, len >= RECORD_MAX_BYTES);
 	copy[json.len] = '\0';
 	/* with its NUL: cJSON 1.7.15 reads one byte too far in a text that ends in a number
 	 * (CVE-2023-53154) */

@@ -13,6 +13,7 @@
 #include "daemon/job/job_end.h"
 #include "daemon/observe/bus.h"
 #include "daemon/os/procfs.h"
+#include "daemon/os/rehearsal.h"
 #include "daemon/os/replace.h"
 #include "daemon/output/front.h"
 #include "daemon/run/state.h"
@@ -207,7 +208,8 @@ static void drain(struct run *r)
 {
 	enum { PATIENCE_MS = 3000 }; /* more than the thread takes, where nothing hangs */
 
-	static_assert(POOL_UNKILLED_MS + TREE_PATIENCE_MS + PATIENCE_MS < STOP_REST_MS,
+	static_assert(
+		POOL_UNKILLED_MS + TREE_PATIENCE_MS + PATIENCE_MS + PATH_SOON_MS < STOP_REST_MS,
 		"the other nodes wait that long");
 	uv_update_time(&r->loop);
 	(void)uv_timer_start(&r->draining, on_draining_over, PATIENCE_MS, 0);
