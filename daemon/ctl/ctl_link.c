@@ -188,7 +188,7 @@ static void link_next_line(struct ctl_link *l)
 	l->used = 0;
 }
 
-/* One that goes on and on, by whatever it sends. */
+/* For an answer that goes on and on. */
 static int refused_as_endless(struct ctl_link *l, struct failure *why)
 {
 	int64_t waited_ms = monotonic_ms() - l->asked_ms;

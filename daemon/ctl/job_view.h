@@ -38,8 +38,8 @@ void job_view_nodes(const struct cjson *c, const cJSON *all, const struct view_f
 /* The pids of the workers that run, to ret, which has room for all. How many. */
 size_t job_view_pids(const struct cjson *c, const cJSON *status, pid_t *ret, size_t room);
 
-/* The cells of `launchctl list`: first the head, then a job's, whose guard and user are read from
- * its socket, as its answer may be another user's lie. */
+/* The cells of `launchctl list`: first the head, then a job's. Its guard and user are read from its
+ * socket: its answer may be another user's lie. */
 void job_view_head(struct columns *c);
 void job_view_row(const struct cjson *c, const cJSON *status, pid_t guard, const char *user,
 	struct columns *to);
