@@ -137,7 +137,7 @@ const char *file_error(int rc)
 				  strerror(-rc);
 }
 
-/* A path of a descriptor, as a shell's >(command) is one: a child has others. */
+/* A path of a descriptor, like a shell's >(command): a child has others. */
 static const char *for_child(const char *path, char ret[64])
 {
 	static const char *const names[][2] = {

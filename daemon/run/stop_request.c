@@ -296,7 +296,7 @@ static bool failed_by_signal(struct run *r, const struct relayed *got, enum sign
 
 	if (!reaction_ends(reaction) || (reaction->kind == REACTION_PREEMPT && reaction->named))
 		return false;
-	if (!w) /* workers that end may all say so */
+	if (!w) /* workers that end may all send one */
 		return stop_request_is_late(r, got, way) ||
 			(is_ending(r) && is_from_below(r, got, way));
 	c = cause_of_signal(r, got);
