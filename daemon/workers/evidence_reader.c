@@ -143,13 +143,14 @@ static bool is_unread(const struct plan *plan, const struct outcome *o, int fd)
 		(p.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/* What programs say last where such a write has failed, but not one to a pipe or a socket of their
- * own. */
+/* What programs say last where such a write has failed. */
+static const char *const output_words[] = { "BrokenPipeError: [Errno 32]",
+	"OSError: [Errno 5] Input/output error", "write error: Broken pipe",
+	"standard output: Broken pipe", "write EPIPE" };
+
+/* But not one to a pipe or a socket of their own. */
 static bool tells_of_output(const char *text)
 {
-	static const char *const words[] = { "BrokenPipeError: [Errno 32]",
-		"OSError: [Errno 5] Input/output error", "write error: Broken pipe",
-		"standard output: Broken pipe", "write EPIPE" };
 	static const char *const own[] = { "multiprocessing", "socket.py", "subprocess.py",
 		"ssl.py", "asyncio" };
 	const char *last = NULL;
@@ -157,10 +158,26 @@ static bool tells_of_output(const char *text)
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (strstr(text, own[i]))
 			return false;
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		for (const char *at = text; (at = strstr(at, words[i])); at++)
+	for (size_t i = 0; i < sizeof output_words / sizeof *output_words; i++)
+		for (const char *at = text; (at = strstr(at, output_words[i])); at++)
 			last = at > last ? at : last;
 	return last && !strstr(last, "Traceback (");
+}
+
+/* Whether these words were cut off when stderr lost its reader, too: in a traceback, or where they
+ * may become those above. */
+static bool may_tell_of_output(const char *text)
+{
+	const char *last = text;
+
+	for (const char *at = text; (at = strchr(at, '\n')) && at[1]; at++)
+		last = at + 1;
+	if (strncmp(last, "Traceback (", 11) == 0 || strncmp(last, "  ", 2) == 0)
+		return true;
+	for (size_t i = 0; i < sizeof output_words / sizeof *output_words; i++)
+		if (strncmp(last, output_words[i], strcspn(last, "\n")) == 0)
+			return true;
+	return false;
 }
 
 /* A worker that writes there gets SIGPIPE or EPIPE, and EIO on a terminal that is gone. Python then
@@ -178,8 +195,9 @@ static bool wrote_in_vain(const struct plan *plan, const struct outcome *o, cons
 		return code == CODE_SIGPIPE;
 	if (record && record->message)
 		return tells_of_output(record->traceback ? record->traceback : record->message);
-	return (lines && tells_of_output(lines)) ||
-		(err && o->asked == ASKED_NOTHING && o->blames == BLAMES_NOBODY);
+	if (lines && (tells_of_output(lines) || (err && may_tell_of_output(lines))))
+		return true;
+	return err && o->blames == BLAMES_NOBODY;
 }
 
 size_t evidence_collect(const struct plan *plan, const struct attempt *attempt,

@@ -216,7 +216,7 @@ def test_a_closed_console_is_no_workers_failure(start, place, consoles, options,
     result = job.end()
     assert result.rc == (1 if by == 'python' else 128 + signal.SIGPIPE)
     report = json.loads((place.path / 'report').read_text())
-    assert (report['cause']['kind'], report['culprit'], report['job']['exit_code']) == ('hang_up', None, result.rc)
+    assert (report['cause']['kind'], report['culprit'], report['job']['exit_code']) == ('hang_up', None, result.rc), json.dumps(report)
     assert len(report['restarts']) <= 1 and all(one['cause'] == 'hang_up' for one in report['restarts'])
     if closed == 'out':
         said = errors(result)
