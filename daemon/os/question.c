@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,16 +21,42 @@
 #include "common/patience.h"
 #include "daemon/os/helper.h"
 
-/* Whole, or not in time, or the child has died. */
-static int question_hear(
-	const struct question *q, int from, void *answer, size_t size, struct failure *why)
+/* Holds back the signals that would end this process at once, so that its child is reaped first.
+ * Returns a descriptor that tells of them. */
+static int question_hold_signals(sigset_t *ret_before)
+{
+	static const int ending[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+	struct sigaction now;
+	sigset_t held;
+
+	sigemptyset(&held);
+	(void)sigprocmask(SIG_BLOCK, NULL, ret_before);
+	for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+		if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
+			sigismember(ret_before, ending[i]) == 0)
+			sigaddset(&held, ending[i]);
+	(void)sigprocmask(SIG_BLOCK, &held, NULL);
+	return signalfd(-1, &held, SFD_CLOEXEC); /* failed: they come when the limit is over */
+}
+
+/* They come now. */
+static void question_release_signals(int held, const sigset_t *before)
+{
+	fd_closep(&held);
+	(void)sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* Whole, or not in time, or the child has died, or a signal has come to `held`. */
+static int question_hear(const struct question *q, int from, int held, void *answer, size_t size,
+	struct failure *why)
 {
 	struct patience patience = patience_begin((int64_t)q->limit_ms);
 	size_t len = 0;
 
 	while (len < size) {
-		struct pollfd p = { .fd = from, .events = POLLIN };
-		int slice = patience_slice_ms(&patience), n = slice > 0 ? poll(&p, 1, slice) : 0;
+		struct pollfd p[] = { { .fd = from, .events = POLLIN },
+			{ .fd = held, .events = POLLIN } };
+		int slice = patience_slice_ms(&patience), n = slice > 0 ? poll(p, 2, slice) : 0;
 		ssize_t got;
 
 		if (slice > 0 && (n == 0 || (n < 0 && errno == EINTR)))
@@ -37,6 +64,9 @@ static int question_hear(
 		if (n <= 0)
 			return failure_set(why, -ETIMEDOUT, "%s has not answered within %s s%s",
 				q->whom, num_seconds(q->limit_ms).text, q->hint);
+		if (p[1].revents)
+			return failure_set(
+				why, -EINTR, "a signal came while %s was asked", q->whom);
 		got = read(from, (char *)answer + len, size - len);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -115,23 +145,28 @@ static pid_t question_fork(const char *what, int *ret_end, struct failure *why)
 int question_ask(const struct question *q, void *answer, size_t size, struct failure *why)
 {
 	char what[64];
+	sigset_t before;
 	pid_t child;
-	int end = -1, rc;
+	int end = -1, held, rc;
 
 	memset(answer, 0, size);
 	(void)snprintf(what, sizeof what, "a process that asks %s", q->whom);
+	held = question_hold_signals(&before);
 	child = question_fork(what, &end, why);
-	if (child < 0)
+	if (child < 0) {
+		question_release_signals(held, &before);
 		return child;
+	}
 	if (child == 0) {
 		int to = question_be_apart(end, q->kept);
 
 		q->work(q->how, answer);
 		_exit(to < 0 || fd_write_all(to, answer, size) < 0);
 	}
-	rc = question_hear(q, end, answer, size, why);
+	rc = question_hear(q, end, held, answer, size, why);
 	question_end(child, end);
 	fd_closep(&end);
+	question_release_signals(held, &before);
 	return rc;
 }
 
@@ -163,8 +198,8 @@ static bool question_has_exited(pid_t child, int *ret_code)
 
 /* Reads until the program closes its stdout, or exits while another process has it open. Returns
  * how much that is. */
-static size_t question_read_all(const char *program, pid_t child, int from, uint64_t limit_ms,
-	char *ret, size_t size, struct failure *why)
+static size_t question_read_all(const char *program, pid_t child, int from, int held,
+	uint64_t limit_ms, char *ret, size_t size, struct failure *why)
 {
 	enum { LOOK_MS = 50 };
 	int64_t until_ms = monotonic_ms() + (int64_t)limit_ms;
@@ -172,15 +207,20 @@ static size_t question_read_all(const char *program, pid_t child, int from, uint
 	int code;
 
 	for (;;) {
-		struct pollfd p = { .fd = from, .events = POLLIN };
+		struct pollfd p[] = { { .fd = from, .events = POLLIN },
+			{ .fd = held, .events = POLLIN } };
 		int left = monotonic_left_ms(until_ms);
 		/* before the look at the pipe, which then has all that it wrote */
 		bool exited = question_has_exited(child, &code);
-		int n = poll(&p, 1, exited ? 0 : left < LOOK_MS ? left : LOOK_MS);
+		int n = poll(p, 2, exited ? 0 : left < LOOK_MS ? left : LOOK_MS);
 		char rest[512];
 		bool room = len < size - 1;
 		ssize_t got = 0;
 
+		if (n > 0 && p[1].revents) {
+			(void)failure_set(why, -EINTR, "a signal came while %s ran", program);
+			return len;
+		}
 		if (n > 0)
 			got = read(
 				from, room ? ret + len : rest, room ? size - 1 - len : sizeof rest);
@@ -204,16 +244,20 @@ int question_run(const char *const *argv, const char *const *env, uint64_t limit
 	size_t size, struct failure *why)
 {
 	enum { EXIT_MS = 100 }; /* from the end of stdout to the exit */
+	sigset_t before;
 	pid_t child;
-	int end = -1, code = 0;
+	int end = -1, held, code = 0;
 	size_t len;
 
+	held = question_hold_signals(&before);
 	child = question_fork(argv[0], &end, why);
-	if (child < 0)
+	if (child < 0) {
+		question_release_signals(held, &before);
 		return child;
+	}
 	if (child == 0)
 		question_exec(argv, env, end);
-	len = question_read_all(argv[0], child, end, limit_ms, ret, size, why);
+	len = question_read_all(argv[0], child, end, held, limit_ms, ret, size, why);
 	for (int ms = 0; why->code == 0 && ms < EXIT_MS && !question_has_exited(child, &code); ms++)
 		(void)poll(NULL, 0, 1);
 	if (code != 0)
@@ -221,6 +265,7 @@ int question_run(const char *const *argv, const char *const *env, uint64_t limit
 	(void)kill(-child, SIGKILL); /* all in its group; before it is reaped */
 	question_end(child, end);
 	fd_closep(&end);
+	question_release_signals(held, &before);
 	ret[len] = '\0';
 	return why->code;
 }

@@ -23,7 +23,8 @@ struct question {
 };
 
 /* Waits for the whole answer. -ETIMEDOUT: it has not come in time; -EIO: the child has died;
- * others: there is none. */
+ * others: there is none. A signal that would end this process (SIGTERM and its like) does so once
+ * the child is reaped. */
 int question_ask(const struct question *q, void *answer, size_t size, struct failure *why);
 
 /* Runs a program, and returns what it writes to its stdout until it closes that or exits: at most

@@ -11,6 +11,7 @@ import pytest
 
 from harness import BUILD, children_of, native, status_of, supervisor_of, until
 from needs import needs_mounts
+from own_mounts import OWN_MOUNTS
 from hang_fs import CREATE, MKDIR, HangFS
 from together import Cluster, errors, exit_codes, warnings
 
@@ -187,7 +188,7 @@ def test_a_disk_that_takes_nothing(fail, place, mount, why, options):
     """What couldn't be written is no evidence: the directory is named, and why nothing is in it."""
     (place.path / 'box').mkdir()
     (place.path / 'box' / 'full').mkdir()
-    wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-ec',
+    wrap = [*OWN_MOUNTS, 'bash', '-ec',
             'mount -t tmpfs -o "$1" none "$2"; shift 2; exec "$@"', 'bash', mount, f'{place.path}/box/full']
     result = fail('exit:7', f'--blackbox={place.path}/box/full', f'--events={place.path}/events', *options, box=False,
                   wrap=wrap)
@@ -203,7 +204,7 @@ def test_a_disk_that_takes_nothing(fail, place, mount, why, options):
 def test_what_cannot_be_written_costs_no_older_failure(fail, place):
     (place.path / 'box').mkdir()
     old = 'failure-20200101T000000.000Z-attempt-0'
-    wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-c',
+    wrap = [*OWN_MOUNTS, 'bash', '-c',
             'mount -t tmpfs -o nr_inodes=8 none box; mkdir -p box/$0/node-0; touch box/$0/.launchd-blackbox '
             'box/$0/node-0/bundle.json; "$@"; rc=$?; ls box >listing; exit $rc', old]
     result = fail('exit:7', '--blackbox-keep=1', wrap=wrap)

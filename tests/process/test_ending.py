@@ -13,6 +13,7 @@ import pytest
 
 from harness import children_of, is_running, let_pass, native, settled, status_of, stop, supervisor_of, until
 from needs import PID_1, needs_mounts, needs_pids
+from own_mounts import OWN_MOUNTS
 from together import errors
 
 PTRACE_SEIZE, WALL = 0x4206, 0x40000000
@@ -387,7 +388,7 @@ os.kill(os.getpid(), signal.SIGBUS)
     ('exit', 'exit code 3 after ')])
 def test_a_full_dev_shm(launch, place, how, told):
     """It is named where a worker died of it, with what to do, and else not."""
-    wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-ec',
+    wrap = [*OWN_MOUNTS, 'bash', '-ec',
             'mount -t tmpfs -o size=1m none /dev/shm; exec "$@"', 'bash']
     result = launch(['--use_env', place.write('fills.py', FILLS), how], {}, wrap=wrap)
     said = errors(result)
@@ -418,7 +419,7 @@ for batch in DataLoader(Big(), num_workers=2, batch_size=4):
 @needs_mounts
 def test_a_data_loader_without_room(launch, place):
     """Its memory is free again when the rank dies, but its words tell."""
-    wrap = ['unshare', '--mount', '--propagation', 'private', 'bash', '-ec',
+    wrap = [*OWN_MOUNTS, 'bash', '-ec',
             'mount -t tmpfs -o size=8m none /dev/shm; exec "$@"', 'bash']
     result = launch(['--use_env', place.write('loads.py', LOADS)], {}, wrap=wrap)
     hint = 'launchd: error: hint: its last words are about too little /dev/shm: give a container more (docker run '

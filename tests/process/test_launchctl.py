@@ -14,7 +14,7 @@ import pytest
 
 from control import Control, Refused, kill_both, launchctl, socket_of
 from harness import BUILD, LIMIT, children_of, let_pass, native, stop, supervisor_of, until
-from needs import needs_mounts, needs_root
+from needs import PID_1, needs_mounts, needs_root
 from together import Cluster
 
 PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
@@ -231,7 +231,7 @@ def test_what_another_user_says_spoils_no_list(job, ctl, pretender, says):
 @needs_mounts
 def test_a_launcher_in_a_container_is_named_by_its_pid_out_here(place, ok):
     """In there it is 2, as others may be elsewhere."""
-    inner = subprocess.Popen(['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c',
+    inner = subprocess.Popen([*PID_1, 'sh', '-c',
                               f'{BUILD}/launchd --no_python --use_env sleep 60; exit 0'],
                              env=place.environment({}), stderr=subprocess.DEVNULL)
     try:
