@@ -28,7 +28,7 @@
 #include "daemon/workers/worker.h"
 
 /* For the output thread, which a disk may hold up. */
-enum { PATIENCE_MS = 1000 };
+enum { PATIENCE_MS = 1000, WATCH_AFTER_MS = 5000 };
 
 /* Answers with what was rendered, which is freed. */
 static void answer_text(struct ctl_client *c, struct text *result)
@@ -524,13 +524,28 @@ static void on_directory(void *owner)
 	answers_renew(owner);
 }
 
-/* The kernel gives a user 128 such watches, and --per-process may start as many launchers. */
 static void watch_directory(struct answers *a)
 {
 	a->watch.on_change = on_directory;
 	a->watch.owner = a;
+	ctl_watch_start(&a->watch, &a->run->loop, &a->run->in->guard->shared->control);
+}
+
+/* What was removed until now is made anew. */
+static void on_watching(uv_timer_t *t)
+{
+	struct answers *a = t->data;
+
+	watch_directory(a);
+	answers_renew(a);
+}
+
+/* A watch takes the kernel 16 ms to end, which a short job doesn't pay. The kernel gives a user 128
+ * of them, and --per-process may start as many launchers. */
+static void watch_later(struct answers *a)
+{
 	if (a->run->plan->process.local_rank == 0)
-		ctl_watch_start(&a->watch, &a->run->loop, &a->run->in->guard->shared->control);
+		(void)uv_timer_start(&a->watching, on_watching, WATCH_AFTER_MS, 0);
 }
 
 static void open_socket(struct answers *a)
@@ -545,7 +560,10 @@ static void open_socket(struct answers *a)
 	else if (fd >= 0)
 		a->open = ctl_server_open(&a->server, &r->loop, fd, &why) == 0;
 	if (why.code == 0) {
-		watch_directory(a);
+		if (a->watch.fd >= 0)
+			watch_directory(a);
+		else
+			watch_later(a);
 		return;
 	}
 	ctl_forget(place, PATH_SOON_MS);
@@ -616,7 +634,8 @@ void answers_enter(struct answers *a)
 	if (!a->run->plan->ctl_socket)
 		return;
 	(void)uv_timer_init(&a->run->loop, &a->patience); /* can't fail */
-	a->patience.data = a;
+	(void)uv_timer_init(&a->run->loop, &a->watching);
+	a->patience.data = a->watching.data = a;
 	survey_enter(&a->survey);
 	a->entered = true;
 	a->tried = a->run->in->member->way != MEET_NOBODY;
@@ -631,6 +650,7 @@ void answers_leave(struct answers *a)
 	a->entered = a->asked = false;
 	a->waiting_count = 0;
 	uv_close((uv_handle_t *)&a->patience, NULL);
+	uv_close((uv_handle_t *)&a->watching, NULL);
 	ctl_watch_stop(&a->watch);
 	survey_leave(&a->survey);
 	ctl_server_close(&a->server);

@@ -29,7 +29,8 @@ struct answers {
 	struct ctl_server server;
 	int64_t since_ns; /* CLOCK_REALTIME: this launcher's start */
 	uv_timer_t patience;
-	bool entered;           /* the timer is in the loop */
+	uv_timer_t watching;    /* until the watch begins */
+	bool entered;           /* the timers are in the loop */
 	bool tried;             /* to open the socket, or it is about to be */
 	bool open;              /* it is */
 	struct ctl_watch watch; /* of the directory of the socket */
@@ -47,8 +48,8 @@ void answers_init(struct answers *a, struct run *r, struct bus *b);
  * workers have started, who need not wait for it. That it can't be had is noted. */
 void answers_enter(struct answers *a);
 
-/* Makes the socket anew if it was removed. Called as an attempt begins, and whenever the socket's
- * directory changes, if the kernel can watch that. */
+/* Makes the socket anew if it was removed. Called as an attempt begins, after 5 s, and whenever the
+ * socket's directory changes then, if the kernel can watch that. */
 void answers_renew(struct answers *a);
 
 /* Removes the socket. Also where it was not entered. */
