@@ -28,7 +28,7 @@
 #include "daemon/workers/worker.h"
 
 /* For the output thread, which a disk may hold up. */
-enum { PATIENCE_MS = 1000, WATCH_AFTER_MS = 5000 };
+enum { PATIENCE_MS = 1000, WATCH_AFTER_MS = 15000 };
 
 /* Answers with what was rendered, which is freed. */
 static void answer_text(struct ctl_client *c, struct text *result)

@@ -48,8 +48,8 @@ void answers_init(struct answers *a, struct run *r, struct bus *b);
  * workers have started, who need not wait for it. That it can't be had is noted. */
 void answers_enter(struct answers *a);
 
-/* Makes the socket anew if it was removed. Called as an attempt begins, after 5 s, and whenever the
- * socket's directory changes then, if the kernel can watch that. */
+/* Makes the socket anew if it was removed. Called as an attempt begins, after 15 s, and whenever
+ * the socket's directory changes then, if the kernel can watch that. */
 void answers_renew(struct answers *a);
 
 /* Removes the socket. Also where it was not entered. */

@@ -147,6 +147,7 @@ def move_directory(place, job):
     socket_dir(place).rename(place.path / 'away')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('clean', [remove_directory, remove_socket, move_directory])
 def test_control_socket(job, place, clean):
     """Without a restart, twice; and who was connected stays so."""
@@ -175,6 +176,7 @@ def test_nothing_wakes_up_while_nothing_happens(job):
     assert job.end().rc == 143
 
 
+@pytest.mark.long
 def test_a_link_in_place_of_its_directory(job, place):
     """The socket is in a directory that nobody else can have made."""
     supervisor = supervisor_of(job.pid)
