@@ -22,7 +22,7 @@
 #include "daemon/os/helper.h"
 
 /* Holds back the signals that would end this process at once, so that its child is reaped first.
- * Returns a descriptor that tells of them. */
+ * Returns a descriptor that is readable when one has come. */
 static int question_hold_signals(sigset_t *ret_before)
 {
 	static const int ending[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };

@@ -164,16 +164,24 @@ static const char *hint_of_port(const struct report_input *in, const struct word
 	return NULL;
 }
 
-/* A page of /dev/shm that there is no room for is a SIGBUS: torch's DataLoader reports that of its
- * own workers in these words, and their memory may be free again when the rank dies. */
+/* What torch's DataLoader says of its own workers, whose memory may be free again when the rank
+ * dies: a page of /dev/shm that there is no room for is a SIGBUS, or a file there can't grow. */
+static bool tells_of_shm(const struct words *w)
+{
+	return words_have(w, "insufficient shared memory") ||
+		words_have(w, "out of shared memory") ||
+		words_have(w, "unable to allocate shared memory(shm)") ||
+		(words_have(w, "unable to write to file </torch_") &&
+			words_have(w, "No space left on device"));
+}
+
 static const char *hint_of_shm(
 	const struct report_input *in, const struct outcome *failed, const struct words *w)
 {
 	static const char remedy[] =
 		"give a container more (docker run --shm-size=16g; in Kubernetes an emptyDir with "
 		"medium: Memory at /dev/shm), or use fewer DataLoader workers";
-	bool told = words_have(w, "insufficient shared memory") ||
-		words_have(w, "out of shared memory");
+	bool told = tells_of_shm(w);
 	bool bus = ending_exit_code(&failed->end) == 128 + SIGBUS || words_have(w, "bus error");
 
 	if (failed->shm_full && (told || bus))

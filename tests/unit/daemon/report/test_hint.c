@@ -59,6 +59,11 @@ static const struct hint_row {
 		"insufficient shared memory (shm).\n",
 		NULL, true, NULL, "its last words are about too little /dev/shm: " SHM_REMEDY,
 		.store = STORE_RANK0 },
+	{ "a loader's that could not write its file", { ENDED_EXIT, 1, false },
+		"RuntimeError: unable to write to file </torch_24288_2018519783_0>: No space left "
+		"on device (28)\n",
+		NULL, true, NULL, "its last words are about too little /dev/shm: " SHM_REMEDY,
+		.store = STORE_RANK0 },
 	{ "SIGBUS alone", { ENDED_SIGNAL, SIGBUS, false }, NULL, NULL, true, NULL, NULL,
 		.store = STORE_RANK0 },
 	{ "a full /dev/shm alone", { ENDED_EXIT, 1, false }, "ValueError: teapot\n", NULL, true,
